@@ -2,9 +2,44 @@
 
 use std::ops::Deref;
 
+use junctura_model::{Code, Error, Result};
+
 /// Where what is read begins is a multiple of this. To addresses that are not even multiples of 32, systems were seen to copy at
 /// two thirds of their speed; what an allocator gives for large memory is 16 behind the beginning of a page.
 const ALIGNMENT: usize = 64;
+
+/// Of so many bytes it is asked first whether there is memory for them.
+const LARGE_BYTES: usize = 64 << 20;
+
+/// Memory for so many bytes, empty.
+///
+/// # Errors
+/// `TooLarge` where there is not so much.
+pub(crate) fn reserved(length: usize) -> Result<Vec<u8>> {
+    let mut memory = Vec::new();
+    let reserved = memory.try_reserve_exact(length);
+    reserved.map_err(|_| {
+        Error::new(
+            Code::TooLarge,
+            "object",
+            format!("there is no memory for {length} bytes"),
+        )
+    })?;
+    Ok(memory)
+}
+
+/// So many bytes, whatever they are.
+///
+/// # Errors
+/// As [`reserved`], for large ones.
+pub(crate) fn room(length: usize) -> Result<Vec<u8>> {
+    if length < LARGE_BYTES {
+        return Ok(vec![0; length]);
+    }
+    let mut memory = reserved(length)?;
+    memory.resize(length, 0);
+    Ok(memory)
+}
 
 /// Memory that bytes are read into, used again from one read to the next: see [`Object::read_into`](crate::Object::read_into).
 #[derive(Debug, Default)]
@@ -22,25 +57,38 @@ impl Buffer {
     }
 
     /// Room for so many bytes, whatever they are now.
-    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
+    ///
+    /// # Errors
+    /// As [`room`].
+    pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8]> {
         if self.memory.len() < length.saturating_add(ALIGNMENT) {
-            self.memory = vec![0; length.saturating_add(ALIGNMENT)];
+            // Both at once may be more than there is.
+            *self = Self::new();
+            self.memory = room(length.saturating_add(ALIGNMENT))?;
             self.start = self.memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         }
         self.length = length;
-        &mut self.memory[self.start..self.start + length]
+        Ok(&mut self.memory[self.start..self.start + length])
+    }
+
+    /// Without any bytes; the memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
     }
 
     /// Room for so many more bytes behind those that it has.
-    pub(crate) fn more_room(&mut self, length: usize) -> &mut [u8] {
+    ///
+    /// # Errors
+    /// As [`room`].
+    pub(crate) fn more_room(&mut self, length: usize) -> Result<&mut [u8]> {
         let before = self.length;
         if self.memory.len() < before.saturating_add(length).saturating_add(ALIGNMENT) {
             let mut longer = Self::new();
-            longer.room(2 * before + length)[..before].copy_from_slice(self);
+            longer.room((2 * before).saturating_add(length))?[..before].copy_from_slice(self);
             *self = longer;
         }
         self.length = before + length;
-        &mut self.memory[self.start + before..][..length]
+        Ok(&mut self.memory[self.start + before..][..length])
     }
 }
 
@@ -62,7 +110,7 @@ mod tests {
         let mut buffer = Buffer::new();
         assert!(buffer.is_empty());
         for length in [10, 3, 0, 100, 1_000_000, 5] {
-            buffer.room(length).fill(length as u8);
+            buffer.room(length).unwrap().fill(length as u8);
             assert_eq!(buffer.as_ptr().addr() % ALIGNMENT, 0, "{length}");
             assert!(buffer.len() == length && buffer.iter().all(|&byte| byte == length as u8));
         }
@@ -71,9 +119,9 @@ mod tests {
     #[test]
     fn more_leaves_what_was_there() {
         let mut buffer = Buffer::new();
-        buffer.room(0);
+        buffer.room(0).unwrap();
         for number in 0..200_u8 {
-            buffer.more_room(100).fill(number);
+            buffer.more_room(100).unwrap().fill(number);
         }
         let (hundreds, _) = buffer.as_chunks::<100>();
         assert!(
@@ -81,5 +129,18 @@ mod tests {
                 .zip(hundreds)
                 .all(|(number, hundred)| *hundred == [number; 100])
         );
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        let mut buffer = Buffer::new();
+        for length in [1 << 60, usize::MAX] {
+            assert_eq!(reserved(length).unwrap_err().code(), Code::TooLarge);
+            assert_eq!(room(length).unwrap_err().code(), Code::TooLarge);
+            assert_eq!(buffer.room(length).unwrap_err().code(), Code::TooLarge);
+            assert_eq!(buffer.more_room(length).unwrap_err().code(), Code::TooLarge);
+        }
+        buffer.room(10).unwrap();
+        assert_eq!(buffer.len(), 10);
     }
 }

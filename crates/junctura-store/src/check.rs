@@ -60,7 +60,7 @@ impl Snapshot {
         let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
         chosen.sort_unstable();
         let chosen = chosen.iter().map(|&at| objects[at]);
-        for_each_payload(chosen, listing.reads_at_once(), Bytes::Archived, |object, read| {
+        for_each_payload(chosen, listing.reads_at_once(), Bytes::None, |object, read| {
             checked.take(&object, read.map(|_| ()))?;
             if progress(checked.objects, checked.bytes) {
                 return Ok(());
@@ -101,7 +101,12 @@ impl Checked {
         self.bytes += object.bytes();
         match read {
             // That says nothing of the object.
-            Err(error) if matches!(error.code(), Code::Expired | Code::Unavailable | Code::Denied) => {
+            Err(error)
+                if matches!(
+                    error.code(),
+                    Code::Expired | Code::Unavailable | Code::Denied | Code::TooLarge
+                ) =>
+            {
                 return Err(error);
             }
             Err(error) => {

@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use junctura_memory::FileMap;
 use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
 
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer, reserved};
 use crate::data::read_exact;
 use crate::disk::{File, refused};
-use crate::packing::{self, Codec};
+use crate::packing::{self, Codec, Packed};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::table::{KeyTexts, Place, Table};
@@ -359,16 +360,22 @@ impl Object<'_> {
     /// Its bytes, as they were archived. Reads from the disk.
     ///
     /// # Errors
-    /// `Corrupt` when they are not what they were, or not there; `Expired` when the snapshot has outlived its time; what the
+    /// `Corrupt` when they are not what they were, or not there; `TooLarge` when there is no memory for them; `Expired` when the snapshot has outlived its time; what the
     /// system refuses.
     pub fn read(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let read = self.read_verified(|length| {
-            bytes = vec![0; length];
-            &mut bytes
-        });
+        let read = self.read_whole();
         self.snapshot().check_age()?;
-        read.map(|()| bytes)
+        read
+    }
+
+    fn read_whole(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if self.place().packed.is_some() && self.bytes() > 0 {
+            self.read_stored(|length| in_new(&mut bytes, length))?;
+            return self.unpacked(&bytes);
+        }
+        self.read_verified(|length| in_new(&mut bytes, length))?;
+        Ok(bytes)
     }
 
     /// The same into room of the caller's, of as many bytes as it has.
@@ -380,7 +387,7 @@ impl Object<'_> {
             let cause = format!("room for {} bytes, and it has {}", into.len(), self.bytes());
             return Err(Error::new(Code::InvalidArgument, self.key(), cause));
         }
-        let read = self.read_verified(|_| into);
+        let read = self.read_verified(|_| Ok(into));
         self.snapshot().check_age()?;
         read
     }
@@ -432,12 +439,7 @@ impl Object<'_> {
         if let Some((_, bytes)) = known {
             return Ok(bytes);
         }
-        let mut bytes = Vec::new();
-        self.read_verified(|length| {
-            bytes = vec![0; length];
-            &mut bytes
-        })?;
-        let bytes = Arc::new(bytes);
+        let bytes = Arc::new(self.read_whole()?);
         let mut all = self.listing.unpacked.all();
         all.push_front((index, Arc::clone(&bytes)));
         all.truncate(UNPACKED_MAX);
@@ -459,29 +461,25 @@ impl Object<'_> {
     }
 
     /// Reads it into the room that it is given once it is known to have so many bytes.
-    pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
+    pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
         let place = self.place();
         if place.object_length() == 0 {
             // It has no file, perhaps.
-            room(0);
-            return Ok(());
+            return room(0).map(|_| ());
         }
         if place.packed.is_some() {
             let mut frame = Vec::new();
-            self.read_stored(|length| {
-                frame = vec![0; length];
-                &mut frame
-            })?;
+            self.read_stored(|length| in_new(&mut frame, length))?;
             return self.unpack_verified(&frame, room);
         }
         self.verify(self.read_stored(room)?)
     }
 
     /// Reads what lies in its file, packed or not, into the room that it is given once the file is known to have so many bytes.
-    pub(crate) fn read_stored<'b>(&self, room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<&'b mut [u8]> {
+    pub(crate) fn read_stored<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<&'b mut [u8]> {
         let place = self.place();
         let (file, name) = self.file()?;
-        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?);
+        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?)?;
         match read_exact(&*file, name, bytes, place.offset) {
             Ok(()) => Ok(bytes),
             Err(error) => Err(self.closed(error)),
@@ -489,26 +487,83 @@ impl Object<'_> {
     }
 
     /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
-    pub(crate) fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> &'b mut [u8]) -> Result<()> {
-        let damaged = |cause: String| {
-            let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
-            self.closed(Error::new(Code::Corrupt, self.key(), cause))
+    fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
+        let packed = self.packed(frame)?;
+        let bytes = room(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
+        packing::unpack(packed.codec, frame, bytes).map_err(|cause| self.garbled(&cause))?;
+        self.verify(bytes)
+    }
+
+    /// Unpacks it into memory of its own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn unpacked(&self, frame: &[u8]) -> Result<Vec<u8>> {
+        let packed = self.packed(frame)?;
+        let mut bytes = reserved(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
+        packing::unpack_reserved(packed, frame, &mut bytes).map_err(|cause| self.garbled(&cause))?;
+        self.verify(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether what a frame has are the bytes that were archived: it is unpacked piece by piece.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn verify_packed(&self, frame: &[u8]) -> Result<()> {
+        let packed = self.packed(frame)?;
+        let found = packing::checksum_of(packed, frame).map_err(|cause| self.garbled(&cause))?;
+        self.verify_checksum(found)
+    }
+
+    /// The same of what lies in its file, of which no more than pieces are in memory.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn verify_stored(&self) -> Result<()> {
+        let place = self.place();
+        let (file, name) = self.file()?;
+        let pieces = Pieces {
+            file: &*file,
+            at: place.offset,
+            end: place.offset + place.length,
         };
+        let found = match place.packed {
+            Some(packed) => packing::checksum_of(packed, pieces).map_err(|cause| self.garbled(&cause))?,
+            None => match packing::sum(pieces, place.length) {
+                Ok((found, length)) if length == place.length => found,
+                Ok(_) => {
+                    return Err(self.closed(Error::new(Code::Corrupt, self.key(), format!("{name} is too short"))));
+                }
+                Err(error) => return Err(self.closed(refused(&**name, "cannot be read", &error))),
+            },
+        };
+        self.verify_checksum(found)
+    }
+
+    /// How it is packed, if a frame can be that of so many bytes.
+    fn packed(&self, frame: &[u8]) -> Result<Packed> {
         let Some(packed) = self.place().packed else {
-            return Err(damaged("it is not packed".to_owned()));
+            return Err(self.garbled("it is not packed"));
         };
         if !packing::can_be(packed, frame) {
-            return Err(damaged(format!("it has not {} bytes", packed.length)));
+            return Err(self.garbled(&format!("it has not {} bytes", packed.length)));
         }
-        let bytes = room(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?);
-        packing::unpack(packed.codec, frame, bytes).map_err(damaged)?;
-        self.verify(bytes)
+        Ok(packed)
+    }
+
+    fn garbled(&self, cause: &str) -> Error {
+        let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
+        self.closed(Error::new(Code::Corrupt, self.key(), cause))
     }
 
     /// Whether these are the bytes that were archived.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<()> {
+        self.verify_checksum(crate::checksum(bytes))
+    }
+
+    fn verify_checksum(&self, found: u32) -> Result<()> {
         let place = self.place();
-        let found = crate::checksum(bytes);
         if found == place.checksum {
             return Ok(());
         }
@@ -588,6 +643,29 @@ impl Object<'_> {
     pub(crate) fn place(&self) -> Place {
         self.part.table.place(self.row)
     }
+}
+
+/// What lies in a file between two bytes.
+struct Pieces<'f> {
+    file: &'f dyn File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
+        let read = self.file.read_at(&mut into[..left], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn in_new(memory: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
+    *memory = buffer::room(length)?;
+    Ok(memory)
 }
 
 fn too_large(bytes: u64) -> Error {

@@ -97,6 +97,8 @@ pub(crate) enum Bytes {
     Archived,
     /// Those that lie in its file, which may be packed. They are verified all the same.
     Stored,
+    /// None: they are verified, piece by piece where they are many.
+    None,
 }
 
 /// The same of some objects, with so many reads at once.
@@ -192,6 +194,14 @@ enum Found {
 impl<'a> Read<'a> {
     fn of(run: Vec<Object<'a>>, which: Bytes, mut buffer: Buffer) -> Self {
         let bytes = bytes_of(&run);
+        if let (Bytes::None, [object]) = (which, &run[..])
+            && object.place().length > READ_BYTES_MAX
+        {
+            let age = object.snapshot().check_age();
+            let found = object.verify_stored().and(age).map(|()| Found::Read(0..0));
+            let objects = vec![(*object, found)];
+            return Self { bytes, objects, buffer };
+        }
         let read = read_run(&run, &mut buffer);
         let age = run.first().map_or(Ok(()), |object| object.snapshot().check_age());
         let objects = match (age, read) {
@@ -226,15 +236,10 @@ fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>, which: Bytes)
     if object.place().packed.is_none() {
         return object.verify(read).map(|()| Found::Read(range));
     }
-    let mut bytes = Vec::new();
-    object.unpack_verified(read, |length| {
-        bytes = vec![0; length];
-        &mut bytes
-    })?;
-    Ok(match which {
-        Bytes::Archived => Found::Unpacked(bytes),
-        Bytes::Stored => Found::Read(range),
-    })
+    match which {
+        Bytes::Archived => object.unpacked(read).map(Found::Unpacked),
+        Bytes::Stored | Bytes::None => object.verify_packed(read).map(|()| Found::Read(range)),
+    }
 }
 
 /// Where each has its bytes in the buffer, if one read brought them.
@@ -244,9 +249,9 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
     if length > 0 {
         // Of a file that is too short nothing is reserved.
         let (file, name) = run.last()?.file().ok()?;
-        read_exact(&*file, name, buffer.room(length), first.offset).ok()?;
+        read_exact(&*file, name, buffer.room(length).ok()?, first.offset).ok()?;
     } else {
-        buffer.room(0);
+        buffer.room(0).ok()?;
     }
     let range = |object: &Object<'_>| {
         let place = object.place();
@@ -258,7 +263,7 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
 
 /// One by one, so that each is told what is wrong with it.
 fn read_each<'a>(run: Vec<Object<'a>>, which: Bytes, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Found>)> {
-    buffer.room(0);
+    buffer.clear();
     let read = |object: Object<'a>| {
         let start = buffer.len();
         // Of an empty one there is perhaps no file.

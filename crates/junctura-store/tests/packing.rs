@@ -251,3 +251,44 @@ fn tables_say_how_an_object_lies() {
     assert_eq!(table.column_by_name("_unpacked").unwrap().null_count(), 3);
     assert!(!names("run=none").0.contains(&"_codec".to_owned()));
 }
+
+#[test]
+fn a_check_needs_no_memory_for_what_it_unpacks_and_finds_each_damage() {
+    const LARGE: usize = 10 << 20;
+    for compression in ["zstd", "lz4", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout {
+            compression: compression.parse().map(Compression::into).into_iter().collect(),
+            ..Layout::default()
+        };
+        let store = Store::create(folder.path(), &[Schema::builtin("free").unwrap()], layout).unwrap();
+        let mut writer = store.writer().unwrap();
+        // Each KiB comes twice, and has no order otherwise.
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        for (name, bytes) in [("small", 1000), ("large", LARGE), ("other", LARGE)] {
+            let mut payload: Vec<u8> = (0..bytes).map(|_| random()).collect();
+            for pair in payload.chunks_exact_mut(2048) {
+                pair.copy_within(..1024, 1024);
+            }
+            writer.archive([("name", name)], &payload).unwrap();
+        }
+        writer.flush().unwrap();
+        let check = || store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+        assert_eq!((check().objects, check().damaged_count), (3, 0), "{compression}");
+        let listing = store.snapshot().unwrap().list("name=large").unwrap();
+        let place = listing.get(0).unwrap().location();
+        assert!(place.length > 4 << 20);
+        let file = std::fs::File::options()
+            .write(true)
+            .open(folder.path().join(&*place.file))
+            .unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, b"damaged", place.offset + place.length / 2).unwrap();
+        let checked = check();
+        assert_eq!(checked.damaged_count, 1, "{compression}");
+        assert!(checked.damaged[0].0.contains("large"), "{compression}");
+    }
+}

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use super::payload::Payload;
+use super::payloads::own_bytes;
 use super::place::Place;
 use super::{Payloads, Stored};
 use crate::error::OrRaise;
@@ -279,8 +280,7 @@ impl Listing {
         let read = py.detach(|| {
             self.inner.for_each_payload(|_, payload| {
                 interrupt::check()?;
-                let payload = payload?;
-                all.push(Python::attach(|py| PyBytes::new(py, payload).unbind()));
+                all.push(own_bytes(payload?)?);
                 Ok(())
             })
         });

@@ -47,7 +47,7 @@ impl Payloads {
             let mut read = VecDeque::with_capacity(run.len());
             all.for_each_payload_of(&run, |_, payload| {
                 interrupt::check()?;
-                read.push_back(payload.map(|payload| Python::attach(|py| PyBytes::new(py, payload).unbind())));
+                read.push_back(payload.and_then(own_bytes));
                 Ok(())
             })?;
             Ok(read)
@@ -76,4 +76,25 @@ impl Payloads {
         let payload = payload.or_raise(py)?;
         Ok(Some((Stored::new(self.listing.clone_ref(py), at), payload)))
     }
+}
+
+/// Of so many it is asked first whether there is memory for them.
+const LARGE_BYTES: usize = 64 << 20;
+
+/// A copy that Python has.
+///
+/// # Errors
+/// `TooLarge` where there is no memory for it.
+pub(super) fn own_bytes(payload: &[u8]) -> junctura::Result<Py<PyBytes>> {
+    if payload.len() < LARGE_BYTES {
+        return Ok(Python::attach(|py| PyBytes::new(py, payload).unbind()));
+    }
+    let copy = |into: &mut [u8]| {
+        into.copy_from_slice(payload);
+        Ok(())
+    };
+    Python::attach(|py| PyBytes::new_with(py, payload.len(), copy).map(Bound::unbind)).map_err(|_| {
+        let cause = format!("there is no memory for {} bytes", payload.len());
+        junctura::Error::new(junctura::Code::TooLarge, "object", cause)
+    })
 }

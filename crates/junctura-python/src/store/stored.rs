@@ -176,7 +176,7 @@ impl Stored {
     /// --
     ///
     /// Its bytes as they lie in their file, verified: nothing is copied, where that is on a file system of this machine. Elsewhere they
-    /// are read. A disk that fails while they are looked at ends the process (`SIGBUS`), which `read` would raise.
+    /// are read. A disk that fails while they are looked at, or a program that cuts the file off, ends the process (`SIGBUS`), where `read` would raise.
     ///
     /// Returns
     /// -------
@@ -295,13 +295,11 @@ impl Stored {
 
     /// Some of its bytes, unverified.
     fn _read_range<'py>(&self, py: Python<'py>, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let read = py.detach(|| {
-            let object = self.object()?;
-            let left = object.bytes().saturating_sub(offset);
-            let mut bytes = vec![0; length.min(usize::try_from(left).unwrap_or(usize::MAX))];
-            object.read_range(offset, &mut bytes).map(|_| bytes)
-        });
-        read.or_raise(py).map(|bytes| PyBytes::new(py, &bytes))
+        let object = self.object().or_raise(py)?;
+        let left = usize::try_from(object.bytes().saturating_sub(offset)).unwrap_or(usize::MAX);
+        PyBytes::new_with(py, length.min(left), |into| {
+            py.detach(|| object.read_range(offset, into).map(|_| ())).or_raise(py)
+        })
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -6,9 +6,11 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::str::FromStr;
 
+use crc_fast::{CrcAlgorithm, Digest};
 use junctura_model::{Code, Error, Result};
 use lz4_flex::frame::{BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
-use zstd::bulk::Compressor;
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::stream::read::Decoder;
 
 pub use rules::Packing;
 pub(crate) use rules::Rule;
@@ -23,6 +25,9 @@ const ZSTD_LEVEL_MAX: u8 = 19;
 const ZSTD_RATIO_MAX: u64 = 64 << 10;
 /// A frame of lz4 has no more bytes in it for each of its own.
 const LZ4_RATIO_MAX: u64 = 255;
+
+/// Bytes that are unpacked at a time where nobody wants them all.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// How a writer packs objects, without loss: a trade of time for room.
 ///
@@ -218,6 +223,57 @@ pub(crate) fn unpack(codec: Codec, frame: &[u8], into: &mut [u8]) -> std::result
     }
 }
 
+/// The same into empty memory that is reserved for so many bytes.
+///
+/// # Errors
+/// As [`unpack`].
+pub(crate) fn unpack_reserved(packed: Packed, frame: &[u8], into: &mut Vec<u8>) -> std::result::Result<(), String> {
+    let unpacked = match packed.codec {
+        Codec::Zstd => Decompressor::new().and_then(|mut all| all.decompress_to_buffer(frame, into)),
+        Codec::Lz4 => {
+            let frame = FrameDecoder::new(frame);
+            frame.take(packed.length.saturating_add(1)).read_to_end(into)
+        }
+    };
+    unpacked.map_err(|error| error.to_string())?;
+    is_length(into.len() as u64, packed.length)
+}
+
+fn is_length(found: u64, length: u64) -> std::result::Result<(), String> {
+    if found == length {
+        return Ok(());
+    }
+    Err(format!("its frame has {found} bytes"))
+}
+
+/// The checksum of what is in a frame, which is unpacked piece by piece.
+///
+/// # Errors
+/// What is wrong with the frame.
+pub(crate) fn checksum_of(packed: Packed, frame: impl Read) -> std::result::Result<u32, String> {
+    let summed = match packed.codec {
+        Codec::Zstd => Decoder::new(frame).and_then(|frame| sum(frame, packed.length)),
+        Codec::Lz4 => sum(FrameDecoder::new(frame), packed.length),
+    };
+    let (checksum, found) = summed.map_err(|error| error.to_string())?;
+    is_length(found, packed.length).map(|()| checksum)
+}
+
+/// The checksum of all bytes, and how many they are; of not many more than so many.
+pub(crate) fn sum(mut bytes: impl Read, length: u64) -> std::io::Result<(u32, u64)> {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let (mut piece, mut found) = (vec![0; PIECE_BYTES], 0);
+    while found <= length {
+        let read = bytes.read(&mut piece)?;
+        if read == 0 {
+            break;
+        }
+        digest.update(&piece[..read]);
+        found += read as u64;
+    }
+    Ok((digest.finalize() as u32, found))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -251,6 +307,11 @@ mod tests {
                 let mut back = vec![0; count];
                 unpack(codec, frame, &mut back).unwrap();
                 assert_eq!(back, bytes);
+                let said = Packed { codec, length };
+                let mut back = Vec::with_capacity(count);
+                unpack_reserved(said, frame, &mut back).unwrap();
+                assert_eq!(back, bytes);
+                assert_eq!(checksum_of(said, frame).unwrap(), crate::checksum(&bytes));
             }
         }
     }
@@ -284,6 +345,12 @@ mod tests {
             let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
             for count in [4999, 5001] {
                 unpack(codec, frame, &mut vec![0; count]).unwrap_err();
+                let said = Packed {
+                    codec,
+                    length: count as u64,
+                };
+                unpack_reserved(said, frame, &mut Vec::with_capacity(count)).unwrap_err();
+                checksum_of(said, frame).unwrap_err();
             }
             assert!(!can_be(Packed { codec, length: 1 << 40 }, frame));
         }
