@@ -168,3 +168,15 @@ def test_a_thousand_cycles_leave_nothing(tmp_path: Path) -> None:
     assert after[0] <= before[0], (before, after)
     # A leak of one payload in each cycle would be forty megabytes.
     assert (after[1] - before[1]) * os.sysconf("SC_PAGESIZE") < (20 << 20), (before, after)
+
+
+def test_a_fork_that_ends_leaves_what_its_parent_has_not_flushed(tmp_path):
+    store = junctura.Store.create(tmp_path / "store", schema="free")
+    store.archive(bytes(1 << 20), name="a")
+    child = os.fork()
+    if child == 0:
+        del store
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    store.flush()
+    assert store.list()[0].read() == bytes(1 << 20)

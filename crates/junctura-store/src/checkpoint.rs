@@ -305,7 +305,11 @@ impl Segment {
             file.sync()?;
             disk.sync_names(SEGMENTS)
         };
-        make().map_err(|error| refused(&*path, "cannot be written", &error))?;
+        if let Err(error) = make() {
+            // Nobody knows it, and the room may be what was missing.
+            _ = disk.remove(&path);
+            return Err(refused(path, "cannot be written", &error));
+        }
         Ok(Self {
             schema: index,
             rows: table.len() as u64,

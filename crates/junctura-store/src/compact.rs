@@ -35,8 +35,22 @@ impl Store {
     /// files lie behind a link: until [`Self::adopt`]. As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
     pub fn compact(&self) -> Result<Compacted> {
         self.check_owner()?;
-        let checkpoint = self.checkpoint()?;
-        let (mut removed, mut failed) = (Vec::new(), None);
+        let mut removed = Vec::new();
+        let checkpoint = match self.checkpoint() {
+            // There may be no room for one before what needs none is gone.
+            Err(error) if error.code() == Code::Io => {
+                self.remove_unneeded(&mut removed)?;
+                self.checkpoint()?
+            }
+            made => made?,
+        };
+        self.remove_unneeded(&mut removed)?;
+        Ok(Compacted { checkpoint, removed })
+    }
+
+    /// Removes what the newest checkpoint that is there does not need.
+    fn remove_unneeded(&self, removed: &mut Vec<String>) -> Result<()> {
+        let mut failed = None;
         let mut note = |file: String, what: &str, done: std::io::Result<()>| match done {
             Ok(()) => removed.push(file),
             // Another one was quicker.
@@ -53,7 +67,7 @@ impl Store {
             let done = self.disk().end_unfinished(&file);
             note(file.path, "cannot be ended", done);
         }
-        failed.map_or(Ok(Compacted { checkpoint, removed }), Err)
+        failed.map_or(Ok(()), Err)
     }
 
     /// Uploads that nobody will end: who began them is too late to flush.

@@ -3,6 +3,7 @@
 //! A file belongs to one writer and one dataset. It grows from flush to flush, and what a commit does not name is not there: a
 //! writer that died leaves at most bytes that nobody reads.
 
+use std::io;
 use std::sync::Arc;
 
 use hashbrown::Equivalent;
@@ -94,6 +95,8 @@ pub(crate) struct DataFile {
     is_new: bool,
     /// Nothing more can be written to it.
     is_sealed: bool,
+    /// A commit may name it.
+    is_named: bool,
 }
 
 impl DataFile {
@@ -107,6 +110,7 @@ impl DataFile {
             buffer: Vec::new(),
             is_new: true,
             is_sealed: false,
+            is_named: false,
         }
     }
 
@@ -181,17 +185,72 @@ impl DataFile {
     }
 
     fn write(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<()> {
-        let name = Arc::clone(&self.name);
-        let mut write = || {
-            let file = match &self.file {
-                Some(file) => file,
-                None => self.file.insert(disk.create(&name)?),
-            };
-            write_all(&**file, bytes, self.written)
-        };
-        write().map_err(|error| refused(&*name, "cannot be written", &error))?;
+        let file = self.opened(disk);
+        let written = file.and_then(|file| write_all(&*file, bytes, self.written));
+        if let Err(error) = written {
+            self.cut_off(disk, self.written);
+            return Err(refused(&*self.name, "cannot be written", &error));
+        }
         self.written += bytes.len() as u64;
         Ok(())
+    }
+
+    fn opened(&mut self, disk: &dyn Disk) -> io::Result<Arc<dyn File>> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let is_there = self.written > 0;
+        let file = if is_there {
+            disk.open(&self.name)?
+        } else {
+            disk.create(&self.name)?
+        };
+        Ok(Arc::clone(self.file.insert(file)))
+    }
+
+    /// Gives the room back of what was written behind a place, and of the file if nothing is before it. Where that cannot be done, it goes
+    /// with a compaction.
+    fn cut_off(&mut self, disk: &dyn Disk, end: u64) {
+        if !disk.grows(&self.name) {
+            return;
+        }
+        if end > 0 || self.is_named {
+            let file = self.opened(disk);
+            _ = file.and_then(|file| file.set_len(end));
+        } else if self.file.take().is_some() || self.written > 0 {
+            _ = disk.remove(&self.name);
+            self.is_new = true;
+        }
+    }
+
+    /// Whether it takes a descriptor.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Makes last what it was given, and gives its descriptor back until something is written to it again; as [`Self::sync`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn close(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
+        if disk.grows(&self.name)
+            && let Err(unknown) = self.sync(disk)?
+        {
+            return Ok(Err(unknown));
+        }
+        if disk.grows(&self.name) {
+            self.file = None;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Gives the room back of what no commit names, and will not.
+    pub(crate) fn take_back(&mut self, disk: &dyn Disk) {
+        self.buffer.clear();
+        if self.written > self.committed {
+            self.cut_off(disk, self.committed);
+            self.written = self.committed;
+        }
     }
 
     /// Makes everything last that it was given.
@@ -222,14 +281,16 @@ impl DataFile {
         if is_elsewhere {
             self.buffer.clear();
         }
+        self.is_named |= self.written > 0 && !is_elsewhere;
         self.committed = self.written;
     }
 
     /// What it was given and is not committed is forgotten.
-    pub(crate) fn forget(&mut self) {
-        self.buffer.clear();
-        // What was handed to the system stays there, and nobody names it.
+    pub(crate) fn forget(&mut self, disk: &dyn Disk) {
+        // Others may be removing it: what comes next goes into another file.
         self.is_sealed |= self.written > self.committed;
+        self.take_back(disk);
+        // It may not have been possible.
         self.written = self.committed;
     }
 }

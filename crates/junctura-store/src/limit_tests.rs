@@ -1,6 +1,10 @@
 //! What a writer refuses because nobody would read it: the store is as it was, and goes on.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use junctura_model::{Code, Schema};
@@ -8,10 +12,11 @@ use junctura_model::{Code, Schema};
 use crate::catalogue::Emptied;
 use crate::checkpoint::{self, Checkpoint, Rest};
 use crate::commit::PARTS_MAX;
-use crate::commits::Position;
-use crate::disk::{Disk, MemoryDisk};
-use crate::root::Layout;
+use crate::commits::{Commits, Position};
+use crate::disk::{Disk, Draft, File, MemoryDisk, write_all};
+use crate::root::{Layout, Root};
 use crate::store::Store;
+use crate::writer::Writer;
 
 fn store(schema: &Schema) -> Store {
     Store::create_url("memory:", &[Arc::new(schema.clone())], &Layout::default()).unwrap()
@@ -23,7 +28,7 @@ fn a_flush_has_objects_of_so_many_datasets() {
     let store = store(&Schema::parse_yaml(text).unwrap());
     let mut writer = store.writer().unwrap();
     writer.set_upkeep(false);
-    let archive = |writer: &mut crate::Writer, run: usize| writer.archive([("run", &*run.to_string())], b"x");
+    let archive = |writer: &mut Writer, run: usize| writer.archive([("run", &*run.to_string())], b"x");
     for run in 0..PARTS_MAX {
         archive(&mut writer, run).unwrap();
     }
@@ -68,4 +73,210 @@ fn a_checkpoint_that_nobody_would_read_is_not_made() {
     let refused = checkpoint.publish(&disk).unwrap_err();
     assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
     assert!(disk.list(checkpoint::FOLDER).unwrap().is_empty());
+}
+
+/// Memory with so much room, which counts the files that are open.
+#[derive(Debug, Default)]
+struct SmallDisk {
+    inner: MemoryDisk,
+    room: Arc<Room>,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    /// Of no limit: 0.
+    bytes_max: AtomicU64,
+    files: Mutex<BTreeMap<String, Arc<dyn File>>>,
+    open: AtomicUsize,
+    open_max: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct SmallFile(Arc<dyn File>, Arc<Room>);
+
+impl Room {
+    fn used(&self) -> u64 {
+        self.files
+            .lock()
+            .unwrap()
+            .values()
+            .map(|file| file.len().unwrap())
+            .sum()
+    }
+
+    fn opened(self: &Arc<Self>, file: Arc<dyn File>) -> Arc<dyn File> {
+        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.open_max.fetch_max(open, Ordering::Relaxed);
+        Arc::new(SmallFile(file, Arc::clone(self)))
+    }
+}
+
+impl Drop for SmallFile {
+    fn drop(&mut self) {
+        self.1.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl File for SmallFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.read_at(into, at)
+    }
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        let free = match self.1.bytes_max.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            bytes_max => bytes_max.saturating_sub(self.1.used()),
+        };
+        let room = (self.0.len()?.saturating_add(free))
+            .saturating_sub(at)
+            .min(bytes.len() as u64);
+        if room == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.write_at(&bytes[..room as usize], at)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn lock(&self) -> io::Result<()> {
+        self.0.lock()
+    }
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}
+
+impl Disk for SmallDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let file = self.inner.create(path)?;
+        self.room
+            .files
+            .lock()
+            .unwrap()
+            .insert(path.to_owned(), Arc::clone(&file));
+        Ok(self.room.opened(file))
+    }
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(self.room.opened(self.inner.open(path)?))
+    }
+    fn stage(&self, draft: &Draft) -> io::Result<()> {
+        let file = self.create(&draft.beside)?;
+        write_all(&*file, &draft.bytes, 0)
+    }
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.inner.publish(draft, to)?;
+        self.remove(&draft.beside)?;
+        let file = self.inner.open(to)?;
+        self.room.files.lock().unwrap().insert(to.to_owned(), file);
+        Ok(())
+    }
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.room.files.lock().unwrap().remove(path);
+        self.inner.remove(path)
+    }
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.inner.list(folder)
+    }
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        self.inner.modified(path)
+    }
+    fn uri(&self, path: &str) -> String {
+        self.inner.uri(path)
+    }
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        self.inner.sync_names(folder)
+    }
+}
+
+thread_local! {
+    /// Seconds of this test's clock.
+    static NOW: Cell<u64> = const { Cell::new(1 << 30) };
+}
+
+fn clock() -> Duration {
+    Duration::from_secs(NOW.get())
+}
+
+fn on_small_disk() -> (Store, Arc<Room>) {
+    let disk = SmallDisk {
+        inner: MemoryDisk::with_clock(clock),
+        room: Arc::default(),
+    };
+    let room = Arc::clone(&disk.room);
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let schemas = [Schema::builtin("free").unwrap()];
+    Root::create(&*disk, &schemas, Commits::Appended, &Layout::default()).unwrap();
+    (Store::open_on(disk, clock).unwrap(), room)
+}
+
+fn archive(writer: &mut Writer, space: &str, bytes: usize) -> junctura_model::Result<()> {
+    writer.archive([("space", space), ("name", "a")], &vec![1; bytes])
+}
+
+#[test]
+fn what_a_full_disk_refused_leaves_nothing_and_room_can_be_made() {
+    let (store, room) = on_small_disk();
+    let mut writer = store.writer().unwrap();
+    archive(&mut writer, "one", 1 << 20).unwrap();
+    writer.flush().unwrap();
+    let used = room.used();
+    room.bytes_max.store(used + (700 << 10), Ordering::Relaxed);
+    // In a file that has objects, and in a new one.
+    for space in ["one", "two"] {
+        assert_eq!(archive(&mut writer, space, 1 << 20).unwrap_err().code(), Code::Io);
+        assert_eq!(room.used(), used);
+    }
+    // What was taken before can still be flushed; what nobody flushes leaves nothing, wherever it was written to.
+    for space in ["one", "two", "three"] {
+        let mut other = store.writer().unwrap();
+        archive(&mut other, space, 300 << 10).unwrap();
+        archive(&mut other, "one", 300 << 10).unwrap();
+        assert!(room.used() > used);
+        archive(&mut other, "more", 300 << 10).unwrap_err();
+        drop(other);
+        assert_eq!(room.used(), used);
+    }
+    archive(&mut writer, "one", 300 << 10).unwrap();
+    archive(&mut writer, "two", 1 << 20).unwrap_err();
+    assert_eq!(writer.flush().unwrap().objects, 1);
+    let listing = store.snapshot().unwrap().list_all("").unwrap();
+    assert!(
+        listing
+            .iter()
+            .all(|object| object.read().unwrap().iter().all(|&byte| byte == 1))
+    );
+    drop(listing);
+
+    store.wipe("").unwrap();
+    NOW.set(NOW.get() + 10 * 86_400);
+    room.bytes_max.store(room.used(), Ordering::Relaxed);
+    assert_eq!(store.checkpoint().unwrap_err().code(), Code::Io);
+    store.compact().unwrap();
+    assert!(room.used() < 100 << 10, "{}", room.used());
+}
+
+#[test]
+fn objects_of_many_datasets_take_few_descriptors() {
+    for (datasets, bytes) in [(1000, 100), (300, 256 << 10)] {
+        let (store, room) = on_small_disk();
+        let mut writer = store.writer().unwrap();
+        writer.set_upkeep(false);
+        for _ in 0..2 {
+            for number in 0..datasets {
+                archive(&mut writer, &number.to_string(), bytes).unwrap();
+            }
+        }
+        assert_eq!(writer.flush().unwrap().objects, 2 * datasets);
+        assert!(room.open_max.load(Ordering::Relaxed) < 270, "{:?}", room.open_max);
+        let listing = store.snapshot().unwrap().list_all("").unwrap();
+        assert_eq!(listing.len() as u64, 2 * datasets);
+        for object in listing.iter().step_by(17) {
+            assert_eq!(object.read().unwrap(), vec![1; bytes]);
+        }
+    }
 }

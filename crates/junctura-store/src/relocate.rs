@@ -234,14 +234,25 @@ impl<'s> Copier<'s> {
         let mut record = Log::begin();
         Relocation::new(at, rows).encode_into(&mut record);
         let appended = self.store.append(RELOCATION, record, Some(term));
+        // Where its end is not known, the commit may name them.
+        if appended.is_ok() || self.store.log().is_broken() {
+            self.files.clear();
+        }
         self.moved.commit = appended.map_err(|error| match error.code() {
             Code::Expired => Error::new(Code::Expired, "move", error.cause()),
             _ => error,
         })?;
         // Each commit has files of its own: none is ever one that others may have removed meanwhile.
-        self.files.clear();
         (self.count, self.bytes) = (0, 0);
         Ok(())
+    }
+}
+
+impl Drop for Copier<'_> {
+    fn drop(&mut self) {
+        for file in self.files.values_mut() {
+            file.take_back(self.store.disk());
+        }
     }
 }
 

@@ -396,7 +396,13 @@ impl Store {
         let (emptied, gone) = self.still_there(emptied);
         let rest = Rest::new(&counts, emptied);
         let checkpoint = Checkpoint::new(position, self.log().name(position), at_ms, segments, rest);
-        if checkpoint.publish(self.disk())? {
+        let published = checkpoint.publish(self.disk());
+        let is_known = published.as_ref().is_err_and(|error| error.code() != Code::Unavailable);
+        if is_known && !self.may_be_there(&checkpoint.path()) {
+            // Nothing else names them.
+            remove_segments(self.disk(), &written);
+        }
+        if published? {
             let mut catalogue = self.catalogue();
             catalogue.are_gone(&gone);
             catalogue.is_named_by(checkpoint.path(), before.as_ref());
@@ -418,10 +424,24 @@ impl Store {
                 let known = held.segment.as_deref().filter(|segment| named.contains(segment));
                 if let Some(segment) = known.filter(|_| held.is_whole()) {
                     segments.push(segment.clone());
-                } else if let Some(left) = held.condensed()? {
-                    let segment = Segment::write(self.disk(), index, schema, &left)?;
-                    written.push((held.clone(), left, Arc::new(segment.clone())));
-                    segments.push(segment);
+                    continue;
+                }
+                let made = held.condensed().and_then(|left| {
+                    let left =
+                        left.map(|left| Segment::write(self.disk(), index, schema, &left).map(|made| (left, made)));
+                    left.transpose()
+                });
+                match made {
+                    Ok(None) => {}
+                    Ok(Some((left, segment))) => {
+                        written.push((held.clone(), left, Arc::new(segment.clone())));
+                        segments.push(segment);
+                    }
+                    Err(error) => {
+                        // No checkpoint will name the others.
+                        remove_segments(self.disk(), &written);
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -430,18 +450,20 @@ impl Store {
 
     /// Those of these files that may still be there, and those that have been removed.
     fn still_there(&self, emptied: Emptied) -> (Emptied, Vec<Arc<str>>) {
-        let is_gone = |file: &str| {
-            let looked = self.disk().modified(file);
-            looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        };
         let mut gone = Vec::new();
         let mut there = emptied;
         there.retain(|file, _| {
-            let is_gone = is_gone(file);
-            gone.extend(is_gone.then(|| Arc::clone(file)));
-            !is_gone
+            let is_there = self.may_be_there(file);
+            gone.extend((!is_there).then(|| Arc::clone(file)));
+            is_there
         });
         (there, gone)
+    }
+
+    /// Whether it is not known that there is no such file.
+    fn may_be_there(&self, file: &str) -> bool {
+        let looked = self.disk().modified(file);
+        !looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// What was written, and is not named yet, is kept for some time only.
@@ -538,6 +560,14 @@ impl Store {
 
     pub(crate) fn now(&self) -> Duration {
         (self.0.clock)()
+    }
+}
+
+/// Gives the room back of files of a checkpoint that is not made.
+fn remove_segments(disk: &dyn Disk, written: &[Written]) {
+    for (_, _, segment) in written {
+        // What is left of them goes with a compaction.
+        _ = disk.remove(&segment.path);
     }
 }
 

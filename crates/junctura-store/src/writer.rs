@@ -1,5 +1,6 @@
 //! One writer: what it was given, until a flush makes all of it visible.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -16,7 +17,7 @@ use crate::table::{Place, Table};
 
 /// A flush of no more payload bytes keeps them within its commit: one sync is enough then.
 const INLINE_BYTES_MAX: u64 = 64 << 10;
-/// Datasets whose files stay open from one flush to the next.
+/// Data files that are open at once, and datasets whose files stay open from one flush to the next.
 const FILES_MAX: usize = 256;
 /// Datasets that one flush may have objects of; who reads commits has the same limit.
 const DATASETS_MAX: usize = PARTS_MAX;
@@ -28,6 +29,10 @@ pub struct Writer {
     id: [u8; 16],
     datasets: Vec<Dataset>,
     numbers: HashMap<DatasetName, usize>,
+    /// Datasets whose files are open, in the order in which they were opened; and others.
+    opened: VecDeque<usize>,
+    /// Files of objects that are not flushed whose datasets have gone on in others.
+    ahead: Vec<DataFile>,
     /// The dataset of the object before.
     last: usize,
     names: Names,
@@ -40,6 +45,8 @@ pub struct Writer {
     commit: u64,
     broken: Option<Error>,
     is_kept_up: bool,
+    /// The process that it was made in.
+    process: u32,
     /// The record of an object, while it is looked at.
     scratch: Vec<u8>,
     packer: Packer,
@@ -80,6 +87,8 @@ impl Writer {
             store,
             datasets: Vec::new(),
             numbers: HashMap::new(),
+            opened: VecDeque::new(),
+            ahead: Vec::new(),
             last: 0,
             names: Names::new(&id),
             open_names: OpenNames::default(),
@@ -88,6 +97,7 @@ impl Writer {
             commit: 0,
             broken: None,
             is_kept_up: true,
+            process: std::process::id(),
             scratch: Vec::new(),
             packer: Packer::default(),
         })
@@ -203,9 +213,14 @@ impl Writer {
             checksum: crate::checksum(payload),
             packed,
         };
+        let was_open = dataset.file.is_open();
         dataset.file.append(bytes, self.store.disk())?;
         dataset.table.push(record, place, version)?;
         self.rows += 1;
+        if dataset.file.is_open() && !was_open {
+            self.opened.push_back(number);
+            return self.close_others(number);
+        }
         Ok(())
     }
 
@@ -231,7 +246,10 @@ impl Writer {
         if dataset.file.is_done() || is_old && dataset.file.pending_bytes() == 0 {
             dataset.is_split |= dataset.file.is_ahead();
             let file = self.begin_file(schema, key);
-            self.datasets[self.last].file = file;
+            let before = std::mem::replace(&mut self.datasets[self.last].file, file);
+            if before.is_ahead() {
+                self.ahead.push(before);
+            }
         }
         Ok(self.last)
     }
@@ -319,10 +337,39 @@ impl Writer {
 
     fn sync_files(&mut self) -> Result<()> {
         let disk = self.store.disk();
+        let are_many = self.datasets.len() > FILES_MAX;
         for dataset in self.datasets.iter_mut().filter(|dataset| !dataset.table.is_empty()) {
-            if let Err(unknown) = dataset.file.sync(disk)? {
+            let synced = if are_many {
+                dataset.file.close(disk)?
+            } else {
+                dataset.file.sync(disk)?
+            };
+            if let Err(unknown) = synced {
                 self.broken = Some(unknown.clone());
                 return Err(unknown);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the files that were opened first, while too many are open besides that of this dataset.
+    fn close_others(&mut self, number: usize) -> Result<()> {
+        while self.opened.len() > FILES_MAX
+            && let Some(first) = self.opened.pop_front()
+        {
+            let others = self.datasets.get_mut(first).filter(|_| first != number);
+            let closed = others.map_or(Ok(Ok(())), |dataset| dataset.file.close(self.store.disk()));
+            match closed {
+                Ok(Ok(())) => {}
+                Ok(Err(unknown)) => {
+                    self.broken = Some(unknown.clone());
+                    return Err(unknown);
+                }
+                // The object was taken: that what came before it cannot be written is for the flush to say.
+                Err(_) => {
+                    self.opened.push_back(first);
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -382,8 +429,11 @@ impl Writer {
 
     /// Nothing of what was archived is flushed any more.
     fn forget(&mut self, code: Code, cause: &str) -> Error {
+        for file in &mut self.ahead {
+            file.take_back(self.store.disk());
+        }
         for dataset in &mut self.datasets {
-            dataset.file.forget();
+            dataset.file.forget(self.store.disk());
             dataset.table.clear();
             dataset.is_split = false;
         }
@@ -392,12 +442,22 @@ impl Writer {
         Error::new(code, forgotten, cause)
     }
 
+    /// Nobody is to name what was not flushed: its room is there for others at once.
+    fn take_back(&mut self) {
+        let files = self.datasets.iter_mut().map(|dataset| &mut dataset.file);
+        for file in files.chain(&mut self.ahead) {
+            file.take_back(self.store.disk());
+        }
+    }
+
     fn nothing_pending(&mut self) {
         self.rows = 0;
+        self.ahead.clear();
         self.open_names.look_again();
         if self.datasets.len() > FILES_MAX {
             self.datasets.clear();
             self.numbers.clear();
+            self.opened.clear();
         }
     }
 
@@ -419,6 +479,15 @@ impl Writer {
         match &self.broken {
             Some(error) => Err(error.clone()),
             None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Of a flush whose end is not known a commit may name them, and what a process has from a fork is its parent's.
+        if self.rows > 0 && self.broken.is_none() && self.process == std::process::id() {
+            self.take_back();
         }
     }
 }

@@ -195,10 +195,10 @@ fn apart(folder: &Path) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
 
 fn put_elsewhere(store: &Store, name: &str) -> Result<()> {
     archive(store, name, LARGE)?;
-    match store.tiers()?.is_empty() {
-        true => Ok(()),
-        false => store.move_to(&format!("name={name}"), "cold", |_, _| true).map(|_| ()),
+    if store.tiers()?.is_empty() {
+        return Ok(());
     }
+    store.move_to(&format!("name={name}"), "cold", |_, _| true).map(|_| ())
 }
 
 #[test]
