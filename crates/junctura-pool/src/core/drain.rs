@@ -145,14 +145,15 @@ impl Core {
 
     /// Sees whether it is over, and tells those who wait for that.
     pub(super) fn end_if_drained(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        let left = self.what_is_left();
+        let Some(drain) = &self.drain else { return };
+        let is_late = drain.until.is_some_and(|until| until <= now);
+        if drain.ending.is_none() && self.weights.owed > 0 && !is_late {
+            return;
+        }
+        let left = drain.ending.is_none().then(|| self.what_is_left());
         let Some(drain) = &mut self.drain else { return };
-        if drain.ending.is_none() {
-            drain.ending = match left {
-                None => Some(Ok(())),
-                Some(left) if drain.until.is_some_and(|until| until <= now) => Some(Err(left)),
-                Some(_) => return,
-            };
+        if let Some(left) = left {
+            drain.ending = Some(left.map_or(Ok(()), Err));
         }
         let ending = drain.ending.clone();
         for (client, request) in std::mem::take(&mut drain.askers) {

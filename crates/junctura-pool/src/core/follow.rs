@@ -72,6 +72,12 @@ impl Following {
         }
     }
 
+    /// How many objects stand in its queue.
+    pub(super) fn queued(&self) -> usize {
+        let first = self.first_phase.as_ref().map_or(0, |phase| phase.entries().len());
+        first + self.live.len()
+    }
+
     /// The group that it is a member of.
     fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())
@@ -364,6 +370,7 @@ impl Core {
         };
         let (client, request, is_to_end) = (following.client, following.request, following.until_live);
         let is_closing = following.is_closing();
+        self.weigh_queue_no_more(id);
         fx.reply(client, request, &Reply::Live);
         if is_closing {
             self.leave_out_superseded(id);

@@ -20,6 +20,8 @@ const OBJECTS_PER_PAGE: usize = 1000;
 pub(super) struct Listing {
     sorting: Sorting,
     rest: Incremental,
+    /// What it weighs on its client.
+    bytes: usize,
 }
 
 impl Core {
@@ -38,9 +40,13 @@ impl Core {
         if let Some(among) = among {
             found.retain(|&id| among.contains(&self.objects[id as usize].bundle));
         }
+        self.may_ask(client, request)?;
+        let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
+        self.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
             rest: Incremental::new(found),
+            bytes,
         };
         self.add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.sequence));
@@ -107,9 +113,9 @@ impl Core {
     }
 
     fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
-        if !listing.rest.is_empty()
-            && let Some(state) = self.clients.get_mut(&client)
-        {
+        if listing.rest.is_empty() {
+            self.weigh_asked_no_more(client, listing.bytes);
+        } else if let Some(state) = self.clients.get_mut(&client) {
             state.pending.insert(request, Pending::List(listing));
         }
     }
@@ -117,6 +123,7 @@ impl Core {
     /// Ends a list early. Its client's request is the caller's to settle.
     pub(super) fn drop_list(&mut self, client: u32, request: u64) {
         if let Some(mut listing) = self.take_listing(client, request) {
+            self.weigh_asked_no_more(client, listing.bytes);
             let rest: Vec<u32> = listing.rest.drain().collect();
             for object in rest {
                 self.unwatch(object);

@@ -3,7 +3,7 @@
 //! | what | weighs on |
 //! |---|---|
 //! | attributes of objects and of keys that are gone, with their entries in tables and indexes | the budget of records, as large as that of payloads |
-//! | standing selectors | their client, and all together |
+//! | standing selectors, lists, and what follows begin with | their client, and all together |
 //! | what requirements are owed | all together |
 //!
 //! An offer that the first or the third has no room for waits, as one does that memory has no room for, so nothing is lost.
@@ -118,12 +118,11 @@ impl Core {
         staged > 0 && self.objects.len() as u64 == staged && self.are_records_full()
     }
 
-    /// Adds an interest that gets this number to what its client, and all, have asked.
+    /// Adds to what a client, and all, have asked.
     ///
     /// # Errors
-    /// `LimitExceeded` where its client, or all together, have asked as much as they may.
-    pub(super) fn weigh_interest(&mut self, number: u32, interest: &Interest) -> Result<()> {
-        let (client, bytes) = (client_of(interest), INTEREST_BYTES + interest.selector_bytes());
+    /// `LimitExceeded` where the client, or all together, have asked as much as they may.
+    pub(super) fn weigh_asked(&mut self, client: u32, bytes: usize) -> Result<()> {
         let limits = &self.config.limits;
         let all = self.weights.selector_bytes + bytes;
         let its = match self.clients.get_mut(&client) {
@@ -137,7 +136,7 @@ impl Core {
             } else {
                 "a client"
             };
-            let cause = format!("standing selectors of {whose} take at most {limit} bytes together");
+            let cause = format!("standing selectors and lists of {whose} take at most {limit} bytes together");
             return Err(Error::new(Code::LimitExceeded, "selectors", cause));
         }
         if all > limits.selector_bytes && *its + bytes > FAIR_BYTES {
@@ -149,6 +148,25 @@ impl Core {
         }
         *its += bytes;
         self.weights.selector_bytes = all;
+        Ok(())
+    }
+
+    pub(super) fn weigh_asked_no_more(&mut self, client: u32, bytes: usize) {
+        self.weights.selector_bytes -= bytes;
+        match self.clients.get_mut(&client) {
+            Some(state) => state.selector_bytes -= bytes,
+            None => self.weights.named_selector_bytes -= bytes,
+        }
+    }
+
+    /// Adds an interest that gets this number.
+    ///
+    /// # Errors
+    /// As [`Core::weigh_asked`].
+    pub(super) fn weigh_interest(&mut self, number: u32, interest: &Interest) -> Result<()> {
+        let client = client_of(interest);
+        let bytes = INTEREST_BYTES + interest.selector_bytes() + queue_bytes(interest);
+        self.weigh_asked(client, bytes)?;
         match self.standing.get_mut(number as usize) {
             Some(standing) => (standing.client, standing.bytes) = (client, bytes),
             None => self.standing.push(Standing {
@@ -160,16 +178,23 @@ impl Core {
         Ok(())
     }
 
+    /// A follow has given what was there when it began.
+    pub(super) fn weigh_queue_no_more(&mut self, number: u32) {
+        let Some(interest) = self.interests.get(number as usize) else {
+            return;
+        };
+        let bytes = INTEREST_BYTES + interest.selector_bytes();
+        let standing = &mut self.standing[number as usize];
+        let (client, before) = (standing.client, std::mem::replace(&mut standing.bytes, bytes));
+        self.weigh_asked_no_more(client, before - bytes);
+    }
+
     /// The interest of a number is over; the next of this number is another.
     pub(super) fn weigh_interest_no_more(&mut self, number: u32) {
         let standing = &mut self.standing[number as usize];
         standing.birth = standing.birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
         let (client, bytes) = (standing.client, std::mem::take(&mut standing.bytes));
-        self.weights.selector_bytes -= bytes;
-        match self.clients.get_mut(&client) {
-            Some(state) => state.selector_bytes -= bytes,
-            None => self.weights.named_selector_bytes -= bytes,
-        }
+        self.weigh_asked_no_more(client, bytes);
     }
 
     /// Whether requirements may be owed one more object each that wants it.
@@ -217,6 +242,14 @@ impl Core {
         let count = matched.iter().filter(is_claimant).count();
         self.matched = matched;
         count
+    }
+}
+
+/// Bytes of the objects that a new follow begins with.
+fn queue_bytes(interest: &Interest) -> usize {
+    match interest {
+        Interest::Follow(following) => following.queued() * size_of::<u32>(),
+        _ => 0,
     }
 }
 

@@ -157,6 +157,31 @@ fn a_client_may_ask_so_much_and_others_as_before() {
 }
 
 #[test]
+fn lists_weigh_until_they_are_over_and_follows_until_they_are_live() {
+    let mut world = World::with(|config| config.limits.selector_bytes_per_client = 10_000);
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 1..=1100 {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+    }
+    let weight = |world: &World| world.core.stat().interests.selector_bytes;
+    world.list(c, 1, "", "");
+    world.list(c, 2, "", "");
+    assert!(weight(&world) > 8800, "{}", weight(&world));
+    world.heard(c);
+    world.follow(c, 3, |follow| follow.window = 1);
+    assert!(world.heard(c)[0].starts_with("3: LimitExceeded standing selectors and lists"));
+    world.ask(c, 4, Request::More(1));
+    world.ask(c, 5, Request::Stop(2));
+    assert_eq!(weight(&world), 0);
+    world.follow(c, 6, |follow| follow.window = 2000);
+    assert!((1..4400).contains(&weight(&world)), "{}", weight(&world));
+    world.follow(c, 7, |follow| follow.window = 1);
+    assert!(weight(&world) > 4400, "{}", weight(&world));
+    world.leave(c);
+    assert_eq!(weight(&world), 0);
+}
+
+#[test]
 fn all_together_may_ask_so_much_and_who_asks_little_goes_on() {
     let mut world = World::with(|config| config.limits.selector_bytes = 2 << 20);
     let (greedy, other) = (world.join("greedy"), world.join("other"));
