@@ -527,7 +527,6 @@ impl Server {
         Ok(Done::All)
     }
 
-
     /// Loses a client that has died, once all that it said was read.
     fn note_last_words(&mut self, client: u32, has_come: bool) {
         let connection = self.world.connections.get_mut(&client);
