@@ -49,7 +49,7 @@ _INTERESTING = [0, 1, 2, 255, 256, 4095, 4096, 65535, 1 << 16, (1 << 31) - 1, 1 
 @functools.cache
 def whole() -> list[bytes]:
     """The messages that are changed; each is sound."""
-    made = []
+    made: list[bytes] = []
     for sample in SAMPLES:
         for packing in PACKINGS:
             for has_bitmap in (False, True):
@@ -92,10 +92,10 @@ def _made(sample: str, packing: str | None, has_bitmap: bool, is_local: bool) ->
 def mutated(seed: int) -> bytes:
     """A message with one to three changes, by its seed."""
     chance = random.Random(seed)
-    message = bytearray(chance.choice(whole()))
+    message = chance.choice(whole())
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        message = bytearray(chance.choice(_CHANGES)(chance, message))
-    return bytes(message)
+        message = chance.choice(_CHANGES)(chance, message)
+    return message
 
 
 def _sections(message: bytes) -> list[tuple[int, int, int]]:
