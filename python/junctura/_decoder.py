@@ -14,7 +14,6 @@ It protects against crashes and foreign memory, not against a decoder that is ta
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import pickle
 import resource
@@ -35,8 +34,11 @@ _Result = TypeVar("_Result")
 _LENGTH = struct.Struct("<Q")
 # A decoder that takes longer has been led astray: JPEG 2000 takes some seconds for 64 Mi points.
 _SECONDS_MAX = 120
-# Of the decoder's address space: values, coordinates and what ecCodes unpacks on the way, some seven times 512 MiB.
-_MEMORY_MAX = 4 << 30
+# Of the decoder's address space: its libraries, and for each point its value, its coordinates and what ecCodes unpacks.
+_MEMORY_LEAST = 4 << 30
+_BYTES_PER_POINT = 64
+# No folder is searched for modules because the process happens to be in it.
+_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from junctura._decoder import serve; serve()"
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None
 
@@ -63,11 +65,27 @@ def _started() -> subprocess.Popen[bytes]:
     if _process is None or _process.poll() is not None:
         package = str(Path(__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        command = [sys.executable, "-c", "from junctura._decoder import serve; serve()"]
+        # NumPy's threads would take address space, and have nothing to do.
+        environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
         _process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+            [sys.executable, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
         )
+        os.set_blocking(_input(_process), False)
     return _process
+
+
+def _input(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdin is not None
+    return process.stdin.fileno()
+
+
+def _output(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdout is not None
+    return process.stdout.fileno()
 
 
 def _end() -> None:
@@ -76,46 +94,51 @@ def _end() -> None:
     if process is not None:
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+        _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _asked(process: subprocess.Popen[bytes], request: bytes) -> bytes:
-    assert process.stdin is not None
-    assert process.stdout is not None
+    until = time.monotonic() + _SECONDS_MAX
     try:
-        process.stdin.write(_LENGTH.pack(len(request)))
-        process.stdin.write(request)
-        process.stdin.flush()
-        output = _Until(process.stdout.fileno(), time.monotonic() + _SECONDS_MAX)
-        (length,) = _LENGTH.unpack(output.exactly(_LENGTH.size))
-        return bytes(output.exactly(length))
+        _write(_input(process), _LENGTH.pack(len(request)) + request, until)
+        (length,) = _LENGTH.unpack(_read(_output(process), _LENGTH.size, until))
+        return bytes(_read(_output(process), length, until))
     except TimeoutError:
         raise Corrupt("GRIB message", f"its decoder took more than {_SECONDS_MAX} s") from None
     except (EOFError, BrokenPipeError):
         raise Corrupt("GRIB message", f"its decoder ended: {_how(process.wait())}") from None
 
 
-class _Until:
-    """Reads from a pipe until a deadline."""
+def _write(pipe: int, content: bytes, until: float) -> None:
+    left = memoryview(content)
+    while left:
+        _wait(pipe, selectors.EVENT_WRITE, until)
+        left = left[os.write(pipe, left) :]
 
-    def __init__(self, pipe: int, deadline: float) -> None:
-        self._pipe, self._deadline = pipe, deadline
 
-    def exactly(self, length: int) -> bytearray:
-        content = bytearray(length)
-        view, at = memoryview(content), 0
-        with selectors.DefaultSelector() as ready:
-            ready.register(self._pipe, selectors.EVENT_READ)
-            while at < length:
-                if not ready.select(max(0.0, self._deadline - time.monotonic())):
-                    raise TimeoutError
-                count = os.readv(self._pipe, [view[at:]])
-                if not count:
-                    raise EOFError
-                at += count
-        return content
+def _read(pipe: int, length: int, until: float) -> bytearray:
+    content = bytearray(length)
+    left = memoryview(content)
+    while left:
+        _wait(pipe, selectors.EVENT_READ, until)
+        count = os.readv(pipe, [left])
+        if not count:
+            raise EOFError
+        left = left[count:]
+    return content
+
+
+def _wait(pipe: int, event: int, until: float) -> None:
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, event)
+        if not ready.select(max(0.0, until - time.monotonic())):
+            raise TimeoutError
 
 
 def _how(code: int) -> str:
@@ -125,7 +148,9 @@ def _how(code: int) -> str:
 def _forget() -> None:
     """A child of this process starts a decoder of its own."""
     global _process, _lock
-    _process, _lock = None, threading.Lock()
+    process, _process, _lock = _process, None, threading.Lock()
+    if process is not None:
+        _close(process)
 
 
 atexit.register(_end)
@@ -136,19 +161,33 @@ def serve() -> None:
     """Decodes what standard input brings, until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit_memory()
+    memory = _limited_memory()
     # Libraries that print go to the standard error output.
     with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)
         while request := _request(sys.stdin.buffer):
-            output.write(_LENGTH.pack(len(reply := _reply(request))))
+            _limit_seconds()
+            output.write(_LENGTH.pack(len(reply := _reply(request, memory))))
             output.write(reply)
             output.flush()
 
 
-def _limit_memory() -> None:
-    least = min(limit for limit in (*resource.getrlimit(resource.RLIMIT_AS), _MEMORY_MAX) if limit >= 0)
+def _limited_memory() -> int:
+    """Limits the address space of this process, and returns the limit in bytes."""
+    # It imports this module.
+    from junctura import _messages
+
+    wanted = max(_MEMORY_LEAST, _messages.points_max() * _BYTES_PER_POINT)
+    least = min(limit for limit in (*resource.getrlimit(resource.RLIMIT_AS), wanted) if limit >= 0)
     resource.setrlimit(resource.RLIMIT_AS, (least, least))
+    return least
+
+
+def _limit_seconds() -> None:
+    """Ends this process if its next message takes longer, even when nobody waits for it any more."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    until = int(time.process_time()) + _SECONDS_MAX + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (until if hard < 0 else min(until, hard), hard))
 
 
 def _request(source: BinaryIO) -> bytes:
@@ -156,14 +195,14 @@ def _request(source: BinaryIO) -> bytes:
     return source.read(*_LENGTH.unpack(head)) if len(head) == _LENGTH.size else b""
 
 
-def _reply(request: bytes) -> bytes:
+def _reply(request: bytes, memory: int) -> bytes:
     try:
         read, message, arguments = pickle.loads(request)
         return pickle.dumps((True, read(message, *arguments)))
     except (Error, ImportError) as error:
         return pickle.dumps((False, error))
     except MemoryError:
-        limit = f"it does not decode within {_MEMORY_MAX >> 30} GiB"
+        limit = f"it does not decode within {memory >> 20} MiB of address space"
         return pickle.dumps((False, TooLarge("GRIB message", limit)))
     except Exception as error:
         return pickle.dumps((False, Corrupt("GRIB message", f"it cannot be decoded: {error}")))

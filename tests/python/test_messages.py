@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_a_decoder_that_crashes_costs_its_message_only() -> None:
 
 
 def test_a_decoder_has_a_limit_of_memory() -> None:
-    with pytest.raises(TooLarge, match="4 GiB"):
+    with pytest.raises(TooLarge, match="within 4096 MiB"):
         _decoder.decoded(5 << 30, bytearray)  # type: ignore[arg-type]
     with pytest.raises(Corrupt, match="invalid literal"):
         _decoder.decoded(b"x", int)
@@ -47,6 +48,14 @@ def test_a_decoder_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(Corrupt, match="more than 0 s"):
         _decoder.decoded(3600, time.sleep)  # type: ignore[arg-type]
     monkeypatch.undo()
+    assert _decoder.decoded(b"abc", len) == 3
+
+
+def test_a_decoder_imports_nothing_from_the_folder_it_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("junctura", "numpy", "selectors"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
+    _decoder._end()
+    monkeypatch.chdir(tmp_path)
     assert _decoder.decoded(b"abc", len) == 3
 
 
