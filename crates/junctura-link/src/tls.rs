@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::read_text;
+use junctura_transport::read_bytes;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use zeroize::Zeroizing;
@@ -31,8 +31,8 @@ impl ServerTls {
     /// `NotFound` or `Io` when one cannot be read, `InvalidArgument` when they do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self> {
         let chain = certificates(certificate)?;
-        let text = Zeroizing::new(read_text(key)?);
-        let secret = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| unreadable(key, &error))?;
+        let text = Zeroizing::new(read_bytes(key)?);
+        let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|error| unreadable(key, &error))?;
         let config = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
@@ -157,8 +157,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let text = read_text(path)?;
-    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+    let text = read_bytes(path)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<std::result::Result<_, _>>()
         .map_err(|error| unreadable(path, &error))?;
     if found.is_empty() {

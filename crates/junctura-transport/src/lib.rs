@@ -45,7 +45,7 @@ pub use poll::{Interest, Ready, wait};
 #[cfg(feature = "conformance")]
 pub use ring::Scribbler;
 pub use ring::{Gathered, Parts, RING_BYTES, Rings};
-pub use text::{TEXT_BYTES_MAX, read_text, read_text_of};
+pub use text::{TEXT_BYTES_MAX, read_bytes, read_text, read_text_of};
 pub use unix::UnixCarrier;
 pub use watch::Watch;
 

@@ -20,8 +20,26 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// Reads a text of at most so many bytes.
 ///
 /// # Errors
-/// `TooLarge` for a longer file, of which no more was read; `NotFound`; `InvalidArgument` for bytes that are not UTF-8; `Io`.
+/// As [`read_bytes_of`]; `InvalidArgument` for bytes that are not UTF-8.
 pub fn read_text_of(path: &Path, bytes_max: u64) -> Result<String> {
+    let bytes = read_bytes_of(path, bytes_max)?;
+    let invalid = |cause: String| Error::new(Code::InvalidArgument, path.display().to_string(), cause);
+    String::from_utf8(bytes).map_err(|error| invalid(error.utf8_error().to_string()))
+}
+
+/// Reads a file for people, such as one of certificates, that need not be a text: at most [`TEXT_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// As [`read_bytes_of`].
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    read_bytes_of(path, TEXT_BYTES_MAX)
+}
+
+/// Reads a file of at most so many bytes.
+///
+/// # Errors
+/// `TooLarge` for a longer file, of which no more was read; `NotFound`; `Io`.
+fn read_bytes_of(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
     let io = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => named(Code::NotFound, error.to_string()),
@@ -36,7 +54,7 @@ pub fn read_text_of(path: &Path, bytes_max: u64) -> Result<String> {
         let cause = format!("it has more than {bytes_max} bytes, and such a file has no more");
         return Err(named(Code::TooLarge, cause));
     }
-    String::from_utf8(bytes).map_err(|error| named(Code::InvalidArgument, error.utf8_error().to_string()))
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -55,6 +73,7 @@ mod tests {
         assert_eq!(code(read_text_of(&path, 3)), Code::TooLarge);
         std::fs::write(&path, [0xff]).unwrap();
         assert_eq!(code(read_text(&path)), Code::InvalidArgument);
+        assert_eq!(read_bytes(&path).unwrap(), [0xff]);
         let endless = read_text(Path::new("/dev/zero")).unwrap_err();
         assert_eq!((endless.code(), endless.subject()), (Code::TooLarge, "/dev/zero"));
     }

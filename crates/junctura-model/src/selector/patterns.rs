@@ -139,7 +139,10 @@ fn classes_weight(text: &str) -> usize {
         .windows(2)
         .filter(|two| two[0] == b'\\' && b"wWdDsSpPbB".contains(&two[1]));
     let classes = escaped_classes.count() + text.matches('[').count();
-    let may_have_long_range = !text.is_ascii() || text.contains("\\u") || text.contains("\\U") || text.contains("\\x");
+    // A bracket may stand within a class, so all that follows the first one counts as within.
+    let bracketed = text.find('[').map_or("", |at| &text[at..]);
+    let by_number = ["\\u", "\\U", "\\x"];
+    let may_have_long_range = !bracketed.is_ascii() || by_number.iter().any(|escape| bracketed.contains(escape));
     classes
         * match ignores_case(text) {
             false => 1,
@@ -203,5 +206,7 @@ mod tests {
         assert_eq!(classes_weight(r"(?i)[a-z]"), FOLDED_WEIGHT);
         assert_eq!(classes_weight(r"(?s:a(?x-i:[\u{100}-\u{ffff}]))"), FOLDED_RANGE_WEIGHT);
         assert_eq!(classes_weight(r"(?P<i>[a-z])"), 1);
+        assert_eq!(classes_weight(r"(?i)münchen_\d+_[a-z]+"), 2 * FOLDED_WEIGHT);
+        assert_eq!(classes_weight(r"(?i)[]\u{100}-\u{ffff}]"), FOLDED_RANGE_WEIGHT);
     }
 }
