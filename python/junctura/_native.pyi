@@ -103,6 +103,8 @@ __all__ = [
     "_described",
     "_entry",
     "_event",
+    "_packed",
+    "_sections",
     "_gap",
     "_peer",
     "codes",

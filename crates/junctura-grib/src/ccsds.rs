@@ -156,15 +156,15 @@ impl Bits<'_> {
     /// At least 57 bits from a place on, in the highest; behind the end all are 0.
     fn window(&self, at: u64) -> u64 {
         let (byte, bit) = ((at / 8) as usize, at % 8);
-        let word = match self.bytes.get(byte..byte + 8) {
-            Some(bytes) => u64::from_be_bytes(bytes.try_into().unwrap_or_default()),
-            None => {
+        let rest = self.bytes.get(byte..).unwrap_or_default();
+        let word = rest.first_chunk().map_or_else(
+            || {
                 let mut last = [0; 8];
-                let rest = self.bytes.get(byte..).unwrap_or_default();
                 last[..rest.len()].copy_from_slice(rest);
                 u64::from_be_bytes(last)
-            }
-        };
+            },
+            |bytes| u64::from_be_bytes(*bytes),
+        );
         word << bit
     }
 }

@@ -295,8 +295,8 @@ fn groups(about: Part<'_>, data: Part<'_>, values: u64, extra: u64) -> Checked<b
     }
     let reference_bits = about.bits(19)?;
     let (width_least, width_bits) = (about.octet(35)?, about.bits(36)?);
-    let (length_least, length_step) = (about.unsigned(37, 4)?, about.octet(41)?);
-    let (length_last, length_bits) = (about.unsigned(42, 4)?, about.bits(46)?);
+    let (shortest, length_step) = (about.unsigned(37, 4)?, about.octet(41)?);
+    let (last_length, length_bits) = (about.unsigned(42, 4)?, about.bits(46)?);
     let octets = |bits: u64| all(count, bits).div_ceil(8);
     let head = u128::from(extra) + octets(reference_bits) + octets(width_bits) + octets(length_bits);
     data.holds(5, head * 8)?;
@@ -307,13 +307,13 @@ fn groups(about: Part<'_>, data: Part<'_>, values: u64, extra: u64) -> Checked<b
     let (mut widths, mut lengths) = (Bits::new(data.behind(widths)), Bits::new(data.behind(lengths)));
     let (mut sum, mut bits) = (0_u128, 0_u128);
     if width_bits == 0 && length_bits == 0 {
-        sum = all(count - 1, length_least) + u128::from(length_last);
+        sum = all(count - 1, shortest) + u128::from(last_length);
         bits = sum.saturating_mul(u128::from(width_least));
     } else {
         for group in 1..=count {
             let width = width_least.saturating_add(widths.take(width_bits));
-            let length = length_least.saturating_add(lengths.take(length_bits).saturating_mul(length_step));
-            let length = if group == count { length_last } else { length };
+            let length = shortest.saturating_add(lengths.take(length_bits).saturating_mul(length_step));
+            let length = if group == count { last_length } else { length };
             sum = sum.saturating_add(u128::from(length));
             bits = bits.saturating_add(all(length, width));
         }

@@ -32,12 +32,13 @@ fn packing(values: u32, template: u16, bits: u8, more: &[(usize, &[u8])]) -> Vec
 type Counts = (u64, u64, bool);
 
 fn packed(message: &[u8]) -> Result<Counts, Fault> {
-    let found = Message::new(message).unwrap().packed();
+    let found = Message::new(message).and_then(|message| message.packed());
     found
         .map(|packed| (packed.points, packed.values, packed.is_proven))
         .map_err(|error| error.fault)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be refused")]
 fn proven(points: u64, values: u64) -> Result<Counts, Fault> {
     Ok((points, values, true))
 }

@@ -410,7 +410,7 @@ impl Own {
                     invalid(
                         py,
                         "shape",
-                        format!("{:.80} has an extent that is no number of elements: {error}", text),
+                        format!("{text:.80} has an extent that is no number of elements: {error}"),
                     )
                 })?;
                 arrays(py)?.call_method1("view", (buffer, self.dtype, extents))
