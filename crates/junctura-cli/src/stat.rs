@@ -107,7 +107,7 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
         number(&memory["segments"]),
         bytes(&memory["inline_bytes"]),
         bytes(&memory["record_bytes"]),
-        bytes(&memory["record_budget_bytes"])
+        bytes(&stat["record_budget_bytes"])
     )?;
     writeln!(
         out,

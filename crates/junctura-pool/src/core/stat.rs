@@ -86,6 +86,8 @@ pub struct Stat {
     pub clients: Vec<ClientStat>,
     /// The schemas of the pool.
     pub schemas: Vec<SchemaStat>,
+    /// Bytes that attributes, keys and index entries may take; [`MemoryStat::record_bytes`] is what they take.
+    pub record_budget_bytes: u64,
     /// The limits in force.
     pub limits: Limits,
     /// Figures of the server's process, filled in by the server.
@@ -188,8 +190,6 @@ pub struct MemoryStat {
     pub leases_waiting: u64,
     /// Attributes, keys and index entries of objects, and of keys that are gone.
     pub record_bytes: u64,
-    /// What these may take.
-    pub record_budget_bytes: u64,
 }
 
 /// See [`Stat::spill`].
@@ -451,6 +451,7 @@ impl Core {
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),
             schemas: self.schema_stats(),
+            record_budget_bytes: self.record_budget_bytes(),
             limits: self.config.limits.clone(),
             server: None,
         }
@@ -468,7 +469,6 @@ impl Core {
             segments: u64::from(sums.segments),
             leases_waiting: self.waiting_leases.len() as u64,
             record_bytes: self.weights.record_bytes,
-            record_budget_bytes: self.record_budget_bytes(),
         }
     }
 
