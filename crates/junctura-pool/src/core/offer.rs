@@ -192,7 +192,6 @@ impl Core {
         let identity = examined.identity;
         self.see_off_key(identity.key, fx);
         let Content { head, record, inline } = content;
-        let earlier = self.find_key(identity.key);
         if identity.on_same_key == SameKey::Reject {
             self.refuse_second(identity.key, content)?;
         }
@@ -208,7 +207,8 @@ impl Core {
         }
         let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
-        if let Some(earlier) = earlier {
+        // Only now: what was known of the key may have made room for the record.
+        if let Some(earlier) = self.find_key(identity.key) {
             self.supersede(now, earlier, fx);
         }
         self.sequence += 1;

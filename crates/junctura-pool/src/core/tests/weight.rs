@@ -302,3 +302,23 @@ fn who_fills_its_memory_or_gives_some_back_is_not() {
     assert!(!world.heard(busy).contains(&"disconnected".to_owned()));
     assert!(world.heard(p)[0].starts_with("1: PoolFull"));
 }
+
+#[test]
+fn a_key_that_makes_room_for_its_own_successor_is_forgotten_once() {
+    for (budget, others) in (0..8).flat_map(|others| (1000..3000).step_by(50).map(move |budget| (budget, others))) {
+        let mut world = World::with(|config| config.record_budget_bytes = Some(budget));
+        let p = world.join_with_offer_timeout("p", 10);
+        world.offer(p, 1, "o1", "", 0);
+        world.withdraw(p, 2, "o1", None, false);
+        for number in 0..others {
+            world.offer(p, 3 + number, &format!("other{number}"), "", 0);
+        }
+        world.heard(p);
+        world.offer(p, 50, "o1", "", 0);
+        world.pass(10);
+        let heard = world.heard(p);
+        let is_answered = |line: &String| line.starts_with("50: offered") || line.starts_with("50: PoolFull");
+        assert!(heard.iter().any(is_answered), "{others} others: {heard:?}");
+        assert!(records(&world) <= budget);
+    }
+}
