@@ -85,10 +85,9 @@ impl Core {
     pub(super) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
         let id = self.interests.vacant_key() as u32;
         self.weigh_interest(id, &interest)?;
-        if let Some(selectors) = interest.selectors() {
-            for (schema, selector) in typed(selectors, self.matching.len()) {
-                self.matching[schema].insert(id, selector);
-            }
+        if let Err(full) = self.match_with(id, &interest) {
+            self.weigh_interest_no_more(id);
+            return Err(full);
         }
         if let Interest::Demand(Waiting { requirement, .. }) = &interest
             && let Some(requirement) = self.still(*requirement)
@@ -99,13 +98,30 @@ impl Core {
             self.look_at_staged(id, true);
         }
         self.interests.insert(interest);
+        Ok(id)
+    }
+
+    /// Offers are matched with an interest from now on; when this fails, nothing has changed.
+    fn match_with(&mut self, id: u32, interest: &Interest) -> Result<()> {
+        let Some(selectors) = interest.selectors() else {
+            return Ok(());
+        };
+        for (schema, selector) in typed(selectors, self.matching.len()) {
+            self.matching[schema].insert(id, selector);
+        }
         let limit = self.config.limits.unindexed_interests;
         if self.unindexed_interests() > limit {
-            self.drop_interest(id);
+            self.match_no_more(id, selectors);
             let cause = format!("{limit} selectors that no index helps with stand already; add an equality");
             return Err(Error::new(Code::LimitExceeded, "selectors", cause));
         }
-        Ok(id)
+        Ok(())
+    }
+
+    fn match_no_more(&mut self, id: u32, selectors: &SelectorSet) {
+        for (schema, selector) in typed(selectors, self.matching.len()) {
+            self.matching[schema].remove(id, selector);
+        }
     }
 
     /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle.
@@ -115,9 +131,7 @@ impl Core {
         };
         self.weigh_interest_no_more(id);
         if let Some(selectors) = interest.selectors() {
-            for (schema, selector) in typed(selectors, self.matching.len()) {
-                self.matching[schema].remove(id, selector);
-            }
+            self.match_no_more(id, selectors);
         }
         match interest {
             Interest::Follow(following) => self.end_follow(id, *following),

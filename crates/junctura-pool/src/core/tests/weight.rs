@@ -322,3 +322,24 @@ fn a_key_that_makes_room_for_its_own_successor_is_forgotten_once() {
         assert!(records(&world) <= budget);
     }
 }
+
+#[test]
+fn what_is_refused_for_its_selector_leaves_nothing_behind() {
+    let mut world = World::with(|config| config.limits.unindexed_interests = 0);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.offer(p, 1, "o1", "", 0);
+    world.follow(c, 1, |follow| follow.selector = "name~\"o\"".into());
+    world.subscribe(c, 2, "name~\"o\"", events::ALL);
+    world.demand(c, 3, "name~\"never\"", None);
+    world.require(c, 4, "name~\"o\"", false);
+    let refused = world.heard(c);
+    let is_refused = |line: &String| line.contains("LimitExceeded 0 selectors that no index helps with");
+    assert!(refused.len() == 4 && refused.iter().all(is_refused), "{refused:?}");
+    world.subscribe(c, 5, "name=o1", events::WITHDRAWN);
+    world.withdraw(p, 2, "o1", None, false);
+    assert_eq!(world.heard(c), ["5: began v1", "5: withdrawn o1 v1 by p"]);
+    let stat = world.core.stat();
+    assert_eq!((stat.objects.kept, stat.interests.standing), (0, 1), "{stat:?}");
+    world.leave(c);
+    assert_eq!(world.core.stat().interests.selector_bytes, 0);
+}
