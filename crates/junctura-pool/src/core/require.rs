@@ -524,6 +524,8 @@ impl Core {
             self.settle_in_turn(now, object, fx);
         }
         self.requirements.remove(id);
+        // Offers that wait for what is owed may be owed to one less.
+        self.memory_freed |= !self.stalled.is_empty();
         self.watch_no_more(id);
         self.drop_interest(id);
         owed.len() as u64

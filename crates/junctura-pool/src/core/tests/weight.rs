@@ -343,3 +343,15 @@ fn what_is_refused_for_its_selector_leaves_nothing_behind() {
     world.leave(c);
     assert_eq!(world.core.stat().interests.selector_bytes, 0);
 }
+
+#[test]
+fn an_offer_that_waits_for_what_is_owed_goes_on_when_a_requirement_ends_that_is_owed_nothing() {
+    let mut world = World::with(|config| config.limits.owed = 1);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "name=a", false);
+    world.require(c, 2, "name=a", false);
+    world.offer(p, 1, "a", "", 0);
+    assert!(world.heard(p).is_empty());
+    world.ask(c, 3, Request::Stop(2));
+    assert_eq!(world.heard(p), ["1: offered v1"]);
+}
