@@ -26,6 +26,7 @@ use super::follow::Following;
 use super::interest::Interest;
 use super::ordered::OrderedIds;
 use super::require::Requirement;
+use super::weight::INTEREST_BYTES;
 use crate::Effects;
 
 /// What only a group has.
@@ -108,9 +109,20 @@ impl Core {
         match self.named.get(name).and_then(|&id| self.requirement_ref(id)) {
             // A follow says nothing of when a group is broken.
             Some(standing) => asked.bounds = standing.bounds,
-            None => self.may_come()?,
+            None => {
+                self.may_come()?;
+                self.may_be_member(client, &asked)?;
+            }
         }
         self.find_or_file(client, request, name, asked)
+    }
+
+    /// Whether a client may follow as a member of a new group: one that may not makes none.
+    fn may_be_member(&mut self, client: u32, group: &Requirement) -> Result<()> {
+        let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
+        self.weigh_asked(client, bytes)?;
+        self.weigh_asked_no_more(client, bytes);
+        Ok(())
     }
 
     /// A new member. It shares from now on; what the group lost while it had none is told to it.
@@ -132,7 +144,11 @@ impl Core {
             is_live: false,
         };
         let following = Following::of_member(client, request, selectors, requirement, follow, member);
-        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
+        let added = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
+        if added.is_err() {
+            self.wind(requirement);
+        }
+        let id = added?;
         if let Some(group) = self.group_mut(requirement) {
             group.members.insert(id);
             group.joining.insert((joined, id));

@@ -27,7 +27,7 @@ const OBJECT_BYTES: u64 = size_of::<Object>() as u64 + 160;
 /// Bytes that a key that is gone takes besides its attributes.
 const TOMBSTONE_BYTES: u64 = 256;
 /// Bytes that an interest takes besides its selector.
-const INTEREST_BYTES: usize = 384;
+pub(super) const INTEREST_BYTES: usize = 384;
 /// While all clients together are at a limit, a client that takes less than so many bytes is still served.
 pub(super) const FAIR_BYTES: usize = 1 << 20;
 /// Keys that are gone are forgotten in groups of so many when records have no room.

@@ -597,3 +597,15 @@ fn a_plain_requirement_marks_what_it_owes_again() {
     world.follow(d, 1, |follow| follow.requirement_name = Some("n".into()));
     assert_eq!(got(&mut world, d), ["1: got a v1  first again", "1: got b v2  first"]);
 }
+
+#[test]
+fn a_follow_that_is_refused_makes_no_group() {
+    let mut world = World::with(|config| config.limits.selector_bytes_per_client = 1000);
+    let c = world.join("c");
+    world.demand(c, 1, "name=a", None);
+    share(&mut world, c, 3, "g", "", 1);
+    let heard = world.heard(c);
+    assert!(heard[0].starts_with("3: LimitExceeded standing selectors"), "{heard:?}");
+    assert!(world.core.stat().named_requirements.is_empty());
+    assert_eq!(world.core.stat().interests.standing, 1);
+}
