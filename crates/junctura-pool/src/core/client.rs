@@ -199,7 +199,7 @@ impl Core {
         if state.pending.len() <= REQUESTS_MAX && bytes_left == 0 {
             return false;
         }
-        let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
+        let some = oldest_of(state.pending.keys().copied().collect(), REQUESTS_MAX);
         self.begin(now);
         for request in some {
             self.abandon(now, client, request, fx);
@@ -307,6 +307,16 @@ impl Core {
             pid: peer.pid,
         })
     }
+}
+
+/// So many of the smallest numbers at most, in their order.
+fn oldest_of(mut requests: Vec<u64>, count: usize) -> Vec<u64> {
+    if requests.len() > count {
+        requests.select_nth_unstable(count);
+        requests.truncate(count);
+    }
+    requests.sort_unstable();
+    requests
 }
 
 pub(super) fn milliseconds(count: u64) -> Nanoseconds {

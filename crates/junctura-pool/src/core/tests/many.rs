@@ -152,3 +152,16 @@ fn a_client_with_very_many_requests_leaves_in_parts() {
     world.leave(other);
     world.assert_empty();
 }
+
+#[test]
+fn the_requests_of_a_client_that_leaves_end_in_their_order() {
+    let mut world = World::new();
+    let c = world.join("c");
+    for number in 1..=600_u64 {
+        world.demand(c, number * 7919 % 601, "name=a", None);
+    }
+    assert!(world.core.wind_down(world.now, c, &mut world.fx));
+    let mut left: Vec<u64> = world.core.clients[&c].pending.keys().copied().collect();
+    left.sort_unstable();
+    assert_eq!(left, (257..=600).collect::<Vec<_>>());
+}
