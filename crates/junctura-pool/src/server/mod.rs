@@ -583,10 +583,11 @@ impl Server {
         }
     }
 
-    /// A client with very many requests says goodbye: nothing that it says later is heard.
+    /// A client with very many requests says goodbye: nothing that it says later is heard. Its connection ends when the pool has
+    /// let go of what it had, so that whoever sees that end finds it free.
     fn take_leave(&mut self, client: u32, number: u64) {
         if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.is_closing = true;
+            connection.is_leaving = true;
             self.world.touch(client);
         }
         let farewell = Farewell::Goodbye(number);
