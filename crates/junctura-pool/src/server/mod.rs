@@ -575,11 +575,8 @@ impl Server {
         self.newcomers.remove(client);
         if let Some(connection) = self.world.connections.remove(&client) {
             self.forget(connection);
-            self.leaving.push_back(Leaving {
-                client,
-                farewell: Farewell::None(reason.to_owned()),
-            });
-            self.see_off();
+            let farewell = Farewell::None(reason.to_owned());
+            self.let_leave(Leaving { client, farewell });
         }
     }
 
@@ -596,9 +593,13 @@ impl Server {
 
     /// Goes on with the end of the client that has waited longest for its turn to leave.
     fn see_off(&mut self) {
-        let Some(leaving) = self.leaving.pop_front() else {
-            return;
-        };
+        if let Some(leaving) = self.leaving.pop_front() {
+            self.let_leave(leaving);
+        }
+    }
+
+    /// Ends some of what a client has; with the last of it, the client has left. Until then it waits for its next turn.
+    fn let_leave(&mut self, leaving: Leaving) {
         let (now, client) = (self.now(), leaving.client);
         if self.core.wind_down(now, client, &mut self.world) {
             return self.leaving.push_back(leaving);
