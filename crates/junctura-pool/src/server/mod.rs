@@ -244,10 +244,7 @@ impl Server {
             }
             self.see_off();
             let now = self.now();
-            while let Some(client) = self.newcomers.take_overdue(now) {
-                let cause = "the client connected and did not introduce itself in time";
-                self.turn_away(client, 0, &Error::new(Code::Timeout, "hello", cause));
-            }
+            self.turn_overdue_away(now);
             self.core.tick(now, &mut self.world);
             self.tell_if_left();
             self.flush();
@@ -398,8 +395,7 @@ impl Server {
     /// yet, stays.
     fn evict_newcomer(&mut self) -> bool {
         while let Some(client) = self.newcomers.take_oldest() {
-            self.read(client);
-            if self.core.has_joined(client) || !self.world.connections.contains_key(&client) {
+            if !self.is_still_new(client) {
                 continue;
             }
             let cause = "too many others have connected before this client introduced itself; connect again";
@@ -407,6 +403,22 @@ impl Server {
             return true;
         }
         false
+    }
+
+    /// Ends clients that have had their time to introduce themselves, unless their `Hello` has come and was not read yet.
+    fn turn_overdue_away(&mut self, now: Nanoseconds) {
+        while let Some(client) = self.newcomers.take_overdue(now) {
+            if self.is_still_new(client) {
+                let cause = "the client connected and did not introduce itself in time";
+                self.turn_away(client, 0, &Error::new(Code::Timeout, "hello", cause));
+            }
+        }
+    }
+
+    /// Whether a client is here, and has not introduced itself in what has come from it either.
+    fn is_still_new(&mut self, client: u32) -> bool {
+        self.read(client);
+        !self.core.has_joined(client) && self.world.connections.contains_key(&client)
     }
 
     /// Tells a client why it is not served, and ends its connection.
