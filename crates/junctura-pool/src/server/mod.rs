@@ -647,6 +647,7 @@ impl Server {
         self.world.unread_bytes -= before - connection.outbox.len();
         match flushed {
             Ok(_) if connection.is_finished() => {
+                self.newcomers.remove(client);
                 if let Some(connection) = self.world.connections.remove(&client) {
                     self.forget(connection);
                 }

@@ -5,7 +5,7 @@ use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier
 use junctura_wire::{Reply, Request, VERSION, body};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Embedded, Server, ServerOptions};
+use super::{Embedded, Server, ServerOptions, private_address};
 use crate::{Config, Limits};
 
 /// A server for so many clients.
@@ -120,4 +120,114 @@ fn without_descriptors_for_rings_a_client_is_told_so() {
     assert_eq!(error.code(), Code::LimitExceeded, "{error}");
     let cause = format!("the server cannot open more file descriptors (limit {used}); raise it with `ulimit -n`");
     assert!(error.cause().contains(&cause), "{error}");
+}
+
+/// A server for so many clients, whose turns the test takes.
+fn stepped(clients: usize) -> Server {
+    let options = ServerOptions {
+        config: Config {
+            limits: Limits {
+                clients,
+                ..Limits::default()
+            },
+            ..Config::default()
+        },
+        ..ServerOptions::default()
+    };
+    Server::bind(&private_address().unwrap(), options).unwrap()
+}
+
+/// A client that has connected, and is the server's of this number.
+fn connected(server: &mut Server) -> UnixCarrier {
+    let client = UnixCarrier::connect(server.address()).unwrap();
+    server.accept();
+    client
+}
+
+fn ask(client: &mut UnixCarrier, requests: Vec<Request<'_>>) {
+    let mut out = Outbox::new();
+    for (number, request) in requests.into_iter().enumerate() {
+        out.push(|bytes| request.encode(number as u64, bytes)).unwrap();
+    }
+    client.send(&mut out).unwrap();
+    assert!(out.is_empty());
+}
+
+/// A `Hello`, and so many demands that stand.
+fn introduction<'a>(demands: usize) -> Vec<Request<'a>> {
+    let hello = body::Hello {
+        version: VERSION,
+        ..body::Hello::default()
+    };
+    let demand = || {
+        Request::Demand(body::Demand {
+            target: body::Target::selector("name=none"),
+            timeout_ms: None,
+            requirement: None,
+            requirement_name: None,
+            incomplete: false,
+        })
+    };
+    let mut requests = vec![Request::Hello(hello)];
+    requests.extend((0..demands).map(|_| demand()));
+    requests
+}
+
+#[test]
+fn the_connection_of_one_that_says_goodbye_ends_when_the_pool_has_let_go_of_it() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    let mut requests = introduction(600);
+    requests.push(Request::Goodbye);
+    ask(&mut client, requests);
+    while server.leaving.is_empty() {
+        server.read(1);
+    }
+    let mut turns = 0;
+    while server.core.has_joined(1) {
+        server.flush();
+        assert!(server.world.connections.contains_key(&1));
+        server.see_off();
+        turns += 1;
+    }
+    assert!(turns > 1);
+    server.flush();
+    assert!(!server.world.connections.contains_key(&1) && server.leaving.is_empty());
+}
+
+#[test]
+fn one_that_is_turned_away_makes_room_while_another_leaves_in_parts() {
+    let mut server = stepped(2);
+    let mut heavy = connected(&mut server);
+    ask(&mut heavy, introduction(900));
+    while server.core.stat().interests.standing < 900 {
+        server.read(1);
+    }
+    server.lost(1, "its connection ended");
+    let _silent = connected(&mut server);
+    assert!(server.world.connections.contains_key(&2));
+    let _next = connected(&mut server);
+    assert!(server.world.connections.contains_key(&3));
+    assert!(!server.world.connections.contains_key(&2) && server.core.has_joined(1));
+}
+
+#[test]
+fn one_whose_hello_has_come_is_not_too_late() {
+    let mut server = stepped(4);
+    let (mut hasty, _silent) = (connected(&mut server), connected(&mut server));
+    ask(&mut hasty, introduction(0));
+    server.turn_overdue_away(u64::MAX);
+    assert!(server.core.has_joined(1));
+    assert!(!server.world.connections.contains_key(&2));
+}
+
+#[test]
+fn one_that_is_given_up_is_no_newcomer() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    ask(&mut client, vec![Request::Stat]);
+    server.read(1);
+    server.flush();
+    assert!(!server.world.connections.contains_key(&1));
+    assert_eq!(server.newcomers.deadline(), None);
 }
