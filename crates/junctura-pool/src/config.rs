@@ -37,7 +37,8 @@ pub struct Config {
     /// that say so themselves may differ.
     pub stuck_after: Duration,
     /// How long a client may keep leased memory in which nothing lies, while others wait for memory, after it was asked to
-    /// give it back; then it is disconnected. `None`: as long as a requirement may be stuck.
+    /// give it back and has sent a request since; then it is disconnected. One that sends nothing may ten times as long, unless
+    /// it has never put anything into most of the memory. `None`: as long as a requirement may be stuck.
     pub hoarding_after: Option<Duration>,
     /// Bytes that attributes, keys and index entries of objects may take; `None`: as many as payloads, and 64 MiB at least.
     pub record_budget_bytes: Option<u64>,

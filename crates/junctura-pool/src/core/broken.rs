@@ -30,6 +30,12 @@ use crate::{BrokenRequirement, Effects};
 /// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
 const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 
+/// So many times longer than a client that sends requests, a client that sends none may keep memory that it was asked for: its
+/// program may be computing what it fills the memory with, and reads nothing meanwhile.
+const SILENT_TIMES: u64 = 10;
+/// A request that comes sooner after a client was asked for memory may have been sent before.
+const SENT_BEFORE: Nanoseconds = 1_000_000_000;
+
 /// The timer for the next look; requirements have those of smaller numbers.
 const LOOK: u64 = u64::MAX;
 
@@ -58,6 +64,13 @@ impl Display for Bounds {
 pub(super) struct Broken {
     pub(super) since: Nanoseconds,
     pub(super) why: String,
+}
+
+/// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
+pub(super) struct Recall {
+    since: Nanoseconds,
+    /// When it first sent a request since then.
+    heard: Option<Nanoseconds>,
 }
 
 /// What the core remembers of those that may be broken.
@@ -192,7 +205,10 @@ impl Core {
                 }
             })
             .min();
-        let hoarders = self.recalled.iter().map(|(_, &since)| self.hoards_until(since));
+        let hoarders = self
+            .recalled
+            .iter()
+            .map(|(&client, recall)| self.hoards_until(client, recall));
         let hoarders = hoarders
             .filter(|&at| at < Nanoseconds::MAX)
             .map(|at| if at > now { at } else { now + LOOK_AGAIN });
@@ -219,10 +235,14 @@ impl Core {
         while self.somebody_waits_in_vain()
             && let Some(client) = self.hoarder(now)
         {
+            let since = self
+                .recalled
+                .get(&client)
+                .map_or(now, |recall| self.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
                 self.ledger.leased_bytes(client),
-                seconds(self.hoarding_after())
+                seconds(now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(now, client, &error, fx);
@@ -233,7 +253,22 @@ impl Core {
     /// A client is asked for leased memory in which nothing lies.
     pub(super) fn note_recall(&mut self, client: u32) {
         if !self.recalled.contains_key(&client) {
-            self.recalled.insert(client, self.now);
+            let recall = Recall {
+                since: self.now,
+                heard: None,
+            };
+            self.recalled.insert(client, recall);
+            self.breakers.looks = None;
+        }
+    }
+
+    /// A client sends a request: it could have read that it is asked for memory.
+    pub(super) fn note_heard(&mut self, client: u32) {
+        let now = self.now;
+        let is_silent =
+            |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
+        if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
+            recall.heard = Some(now);
             self.breakers.looks = None;
         }
     }
@@ -243,10 +278,29 @@ impl Core {
         u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Until when a client may keep what it was asked for since then.
-    fn hoards_until(&self, recalled: Nanoseconds) -> Nanoseconds {
-        let since = recalled.max(self.breakers.waits_since.unwrap_or(recalled));
-        since.saturating_add(self.hoarding_after())
+    fn others_wait_since(&self, recall: &Recall) -> Nanoseconds {
+        recall.since.max(self.breakers.waits_since.unwrap_or(recall.since))
+    }
+
+    /// Until when a client may keep what it was asked for.
+    fn hoards_until(&self, client: u32, recall: &Recall) -> Nanoseconds {
+        let (since, after) = (self.others_wait_since(recall), self.hoarding_after());
+        if self.keeps_most_unused(client) {
+            return since.saturating_add(after);
+        }
+        let silent = since.saturating_add(after.saturating_mul(SILENT_TIMES));
+        let heard = recall.heard.map(|at| at.max(since).saturating_add(after));
+        heard.map_or(silent, |heard| heard.min(silent))
+    }
+
+    /// Whether a client leases more than half of the memory in segments in which it has never put anything: that is not what a
+    /// program leases to fill it.
+    fn keeps_most_unused(&self, client: u32) -> bool {
+        let its = self.unused.iter().filter(|(_, owner)| **owner == client);
+        let bytes = its
+            .filter_map(|(&segment, _)| self.ledger.grant(segment))
+            .map(|grant| grant.bytes);
+        bytes.sum::<u64>() > self.config.budget_bytes / 2
     }
 
     /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
@@ -258,7 +312,7 @@ impl Core {
         let is_late = |client: &u32| {
             self.recalled
                 .get(client)
-                .is_some_and(|&since| self.hoards_until(since) <= now)
+                .is_some_and(|recall| self.hoards_until(*client, recall) <= now)
         };
         let empty = self.ledger.recallable(0).map(|(client, _)| client);
         empty.filter(is_late).find(|&client| is_waited_for(client))

@@ -91,6 +91,7 @@ impl Core {
             self.ledger.give_back(client, grant.segment)?;
             return Err(error);
         }
+        self.unused.insert(grant.segment, client);
         self.count.segments_made += 1;
         fx.reply_segment(client, request, segment_head(grant, true));
         Ok(true)
@@ -125,6 +126,7 @@ impl Core {
 
     /// A segment that the ledger has forgotten goes, and whoever has it mapped is told.
     pub(super) fn drop_segment(&mut self, segment: u32, fx: &mut impl Effects) {
+        self.unused.remove(&segment);
         for client in self.mapping.remove(&segment).into_iter().flatten() {
             if let Some(state) = self.clients.get_mut(&client) {
                 state.segments.remove(&segment);

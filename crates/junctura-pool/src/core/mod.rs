@@ -116,7 +116,9 @@ pub struct Core {
     watchers: OrderedIds,
     breakers: broken::Breakers,
     /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
-    recalled: BTreeMap<u32, Nanoseconds>,
+    recalled: BTreeMap<u32, broken::Recall>,
+    /// Leased segments in which nothing was put since they were leased, and by whom they are.
+    unused: BTreeMap<u32, u32>,
     /// When the newest event came.
     now: Nanoseconds,
     /// Clients whose offers wait for memory, in the order in which they began to wait.
@@ -200,6 +202,7 @@ impl Core {
             watchers: OrderedIds::default(),
             breakers: broken::Breakers::default(),
             recalled: BTreeMap::new(),
+            unused: BTreeMap::new(),
             now: 0,
             stalled: VecDeque::new(),
             memory_freed: false,
@@ -238,6 +241,9 @@ impl Core {
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         self.begin(now);
+        if !self.recalled.is_empty() {
+            self.note_heard(client);
+        }
         self.answer(now, client, number, request, fx);
         self.follow_up(now, fx);
         self.note_left(client);

@@ -333,6 +333,9 @@ impl Core {
         if !self.recalled.is_empty() {
             self.recalled.remove(&client);
         }
+        if !self.unused.is_empty() {
+            self.unused.remove(&segment);
+        }
         Ok(Place::Slot { segment, slot })
     }
 

@@ -355,3 +355,48 @@ fn an_offer_that_waits_for_what_is_owed_goes_on_when_a_requirement_ends_that_is_
     world.ask(c, 3, Request::Stop(2));
     assert_eq!(world.heard(p), ["1: offered v1"]);
 }
+
+/// A pool of 4 MiB in which `busy` has one segment, in which something lay before, and `p` waits for all of the memory.
+fn one_waits_for_what_another_fills() -> (World, u32, u32) {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4 << 20;
+        config.stuck_after = std::time::Duration::from_secs(2);
+    });
+    let (busy, p) = (world.join("busy"), world.join("p"));
+    world.lease(busy, 1, 1 << 20, None);
+    world.lease(p, 1, 4 << 20, None);
+    assert!(world.heard(busy).iter().any(|line| line.starts_with("0: recall")));
+    (world, busy, p)
+}
+
+#[test]
+fn who_computes_what_it_fills_its_memory_with_has_ten_times_as_long() {
+    let (mut world, busy, p) = one_waits_for_what_another_fills();
+    world.pass(19_999);
+    assert!(world.heard(p).is_empty() && world.heard(busy).is_empty());
+    world.offer_slot(busy, 2, "o", 1, 0, 1 << 20);
+    assert_eq!(world.heard(busy), ["2: offered v1"]);
+    world.pass(20_000);
+    assert!(world.heard(busy).is_empty());
+}
+
+#[test]
+fn who_is_silent_for_longer_is_disconnected() {
+    let (mut world, busy, p) = one_waits_for_what_another_fills();
+    world.pass(20_000);
+    assert!(world.heard(busy).contains(&"disconnected".to_owned()));
+    assert!(world.heard(p)[0].starts_with("1: leased"));
+}
+
+#[test]
+fn who_asks_for_other_things_has_read_that_its_memory_is_waited_for() {
+    let (mut world, busy, _) = one_waits_for_what_another_fills();
+    world.demand(busy, 2, "name=none", Some(0));
+    world.pass(5000);
+    world.demand(busy, 3, "name=none", Some(0));
+    world.heard(busy);
+    world.pass(1999);
+    assert!(world.heard(busy).is_empty());
+    world.pass(1);
+    assert!(world.heard(busy).contains(&"disconnected".to_owned()));
+}
