@@ -23,6 +23,7 @@ use super::interest::Interest;
 use super::named::seconds;
 use super::ordered::OrderedIds;
 use super::require::{FEW, Requirement, Whose};
+use super::stalled::Shortage;
 use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::{BrokenRequirement, Effects};
@@ -148,13 +149,21 @@ impl Core {
     }
 
     pub(super) fn somebody_waits_for_memory(&self) -> bool {
-        !self.stalled.is_empty() || !self.waiting_leases.is_empty()
+        self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.is_empty()
     }
 
     /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
     /// a store has.
     fn somebody_waits_in_vain(&self) -> bool {
         self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind() && !self.room.has_spare()
+    }
+
+    /// The same for what else an offer may wait for, which no payload makes room for that leaves memory.
+    fn somebody_lacks(&self, shortage: Shortage) -> bool {
+        match shortage {
+            Shortage::Payload => self.somebody_waits_in_vain(),
+            Shortage::Records | Shortage::Owed => self.stalled.wait_for(shortage) && !self.is_behind(),
+        }
     }
 
     /// Breaks one requirement that is made to break, if it is time to.
@@ -185,12 +194,17 @@ impl Core {
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
         if !self.somebody_waits_for_memory() {
             self.breakers.waits_since = None;
+            if self.stalled.is_empty() {
+                return;
+            }
+        } else {
+            self.breakers.waits_since.get_or_insert(now);
+        }
+        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
+        if self.breakers.looks.is_some() || lacks == [None; 3] {
             return;
         }
-        self.breakers.waits_since.get_or_insert(now);
-        if self.breakers.looks.is_some() || !self.somebody_waits_in_vain() {
-            return;
-        }
+        let keeps_nothing = |one: &Requirement| lacks.into_iter().flatten().all(|lack| self.kept_by(one, lack) == 0);
         let whole = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
         let next = whole
             .filter(|one| one.broken.is_none())
@@ -198,7 +212,7 @@ impl Core {
                 let is_owed = one.owed_len() > 0;
                 let since = if is_owed { one.progress } else { now };
                 let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= now && self.kept_by(one) == 0 {
+                if at <= now && keeps_nothing(one) {
                     now + LOOK_AGAIN
                 } else {
                     at
@@ -221,16 +235,23 @@ impl Core {
     /// Breaks those that are stuck, until nobody waits any more.
     pub(super) fn break_stuck(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.breakers.looks = None;
-        while self.somebody_waits_in_vain()
-            && let Some(id) = self.most_stuck(now)
-        {
-            let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);
-            let why = format!(
-                "it released nothing for {} s while others waited for memory",
-                seconds(after)
-            );
-            self.break_requirement(now, id, &why, fx);
-            self.follow_up(now, fx);
+        for shortage in Shortage::ALL {
+            while self.somebody_lacks(shortage)
+                && let Some(id) = self.most_stuck(now, shortage)
+            {
+                let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);
+                let wanted = match shortage {
+                    Shortage::Payload => "memory",
+                    Shortage::Records => "room for attributes",
+                    Shortage::Owed => "requirements to be owed less",
+                };
+                let why = format!(
+                    "it released nothing for {} s while others waited for {wanted}",
+                    seconds(after)
+                );
+                self.break_requirement(now, id, &why, fx);
+                self.follow_up(now, fx);
+            }
         }
         while self.somebody_waits_in_vain()
             && let Some(client) = self.hoarder(now)
@@ -306,8 +327,8 @@ impl Core {
     /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
     fn hoarder(&self, now: Nanoseconds) -> Option<u32> {
         let is_waited_for = |client: u32| {
-            let leases = self.waiting_leases.values().map(|lease| lease.client);
-            leases.chain(self.stalled.iter().copied()).any(|other| other != client)
+            let mut leases = self.waiting_leases.values().map(|lease| lease.client);
+            self.stalled.others_wait_for(Shortage::Payload, client) || leases.any(|other| other != client)
         };
         let is_late = |client: &u32| {
             self.recalled
@@ -319,23 +340,28 @@ impl Core {
     }
 
     /// Of the requirements that are stuck, the one that keeps most.
-    fn most_stuck(&self, now: Nanoseconds) -> Option<u32> {
+    fn most_stuck(&self, now: Nanoseconds, shortage: Shortage) -> Option<u32> {
         let is_stuck = |one: &Requirement| {
             one.broken.is_none() && one.owed_len() > 0 && one.progress.saturating_add(one.bounds.stuck_after) <= now
         };
         let keeps = |id: u32| {
             let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
-            let kept = self.kept_by(one);
+            let kept = self.kept_by(one, shortage);
             (kept > 0).then_some((kept, id))
         };
         self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)
     }
 
-    /// Bytes that a requirement is owed and retention keeps no longer.
-    fn kept_by(&self, requirement: &Requirement) -> u64 {
+    /// How much of what is short would be free without a requirement: bytes or objects that it is owed and retention keeps no
+    /// longer, or all that it is owed.
+    fn kept_by(&self, requirement: &Requirement, shortage: Shortage) -> u64 {
         let owed = requirement.objects().map(|id| &self.objects[id as usize]);
         let kept = owed.filter(|object| !object.is_kept_by_retention());
-        kept.map(|object| object.length).sum()
+        match shortage {
+            Shortage::Payload => kept.map(|object| object.length).sum(),
+            Shortage::Records => kept.count() as u64,
+            Shortage::Owed => requirement.owed_len() as u64,
+        }
     }
 
     fn break_requirement(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) {

@@ -234,7 +234,7 @@ impl Core {
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.stalled.retain(|&stalled| stalled != client);
+        self.stalled.remove(client);
         self.recalled.remove(&client);
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);

@@ -129,7 +129,7 @@ impl Core {
             self.settle_pending(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
-        for client in std::mem::take(&mut self.stalled) {
+        for client in std::mem::take(&mut self.stalled).clients() {
             let state = self.clients.get_mut(&client);
             let offers = state.map(|state| {
                 state.waiting_offer_bytes = 0;

@@ -8,6 +8,7 @@ use junctura_wire::body::{Failure, Lease};
 
 use super::client::{Pending, milliseconds};
 use super::deliver::segment_head;
+use super::stalled::Shortage;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -118,7 +119,7 @@ impl Core {
         let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
         let has_slots =
             |lease: &WaitingLease| lease.client == client && Some(slot_bytes(lease.payload_bytes)) == its_slots;
-        if !self.stalled.is_empty() || !self.waiting_leases.values().all(has_slots) {
+        if self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.values().all(has_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
             self.note_recall(client);
         }
@@ -159,7 +160,7 @@ impl Core {
             self.waiting_leases.remove(&turn);
             self.settle_pending(client, request);
         }
-        for client in self.stalled.clone() {
+        for client in self.stalled.clients() {
             self.serve_waiting_offers(now, client, fx);
         }
     }

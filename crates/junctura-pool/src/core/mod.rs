@@ -42,6 +42,7 @@ mod require;
 mod resume;
 mod room;
 mod spill;
+mod stalled;
 mod stat;
 mod subscribe;
 mod sync;
@@ -121,8 +122,7 @@ pub struct Core {
     unused: BTreeMap<u32, u32>,
     /// When the newest event came.
     now: Nanoseconds,
-    /// Clients whose offers wait for memory, in the order in which they began to wait.
-    stalled: VecDeque<u32>,
+    stalled: stalled::Stalled,
     /// Memory may have come free in this event.
     memory_freed: bool,
     /// Groups in which something waits again, or does not any more, since this event.
@@ -204,7 +204,7 @@ impl Core {
             recalled: BTreeMap::new(),
             unused: BTreeMap::new(),
             now: 0,
-            stalled: VecDeque::new(),
+            stalled: stalled::Stalled::default(),
             memory_freed: false,
             stirred: Vec::new(),
             unblocked: Vec::new(),

@@ -9,6 +9,7 @@ use super::client::milliseconds;
 use super::keys::Filed;
 use super::object::{Keep, Object, Place, State, Until};
 use super::spill::Leaving;
+use super::stalled::Shortage;
 use super::timer::Timer;
 use super::wanted::{Declined, not_wanted};
 use super::{Core, Nanoseconds};
@@ -66,17 +67,17 @@ impl Core {
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
             let examined = self.examine(client, content);
-            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::NoMemory))
+            let shortage = self.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
             self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
             Ok(sequence) => self.acknowledge(now, (client, number, bundle), sequence, content.head, fx),
-            Err(Refusal::NoMemory) => {
-                if let Err(error) = self.wait_for_memory(now, client, number, bundle, content, fx) {
-                    self.fail(now, client, number, &error, fx);
-                }
-            }
+            Err(Refusal::Wait(shortage)) => match self.wait_for_memory(now, client, number, bundle, content) {
+                Ok(()) => self.stall(client, shortage, fx),
+                Err(error) => self.fail(now, client, number, &error, fx),
+            },
             Err(Refusal::Failed(error)) => self.fail(now, client, number, &error, fx),
         }
     }
@@ -203,7 +204,7 @@ impl Core {
         }
         self.may_hold_another_object()?;
         if !self.may_be_owed(schema, record) {
-            return Err(Refusal::NoMemory);
+            return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
@@ -317,13 +318,13 @@ impl Core {
         inline: &[u8],
     ) -> std::result::Result<Place, Refusal> {
         if !self.has_room_for_record(head.record_length.get()) {
-            return Err(Refusal::NoMemory);
+            return Err(Refusal::Wait(Shortage::Records));
         }
         if flags & fixed::INLINE != 0 {
             return if self.ledger.inline_reserve(inline.len() as u64) {
                 Ok(Place::Inline)
             } else {
-                Err(Refusal::NoMemory)
+                Err(Refusal::Wait(Shortage::Payload))
             };
         }
         let (segment, slot) = (head.segment.get(), head.slot.get());
@@ -391,7 +392,6 @@ impl Core {
         number: u64,
         bundle: Option<u64>,
         Content { head, record, inline }: Content<'_>,
-        fx: &mut impl Effects,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
         let Some(state) = self.clients.get_mut(&client) else {
@@ -424,11 +424,14 @@ impl Core {
                 .set(now + timeout, client, number, Timer::Offer { client, number });
         }
         self.count.offers_waiting += 1;
-        if !self.stalled.contains(&client) {
-            self.stalled.push_back(client);
+        Ok(())
+    }
+
+    /// The first waiting offer of a client waits for this.
+    fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
+        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
             self.recall_empty_segments(fx);
         }
-        Ok(())
     }
 
     pub(super) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
@@ -457,11 +460,11 @@ impl Core {
             let outcome = match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
                 Ok(sequence) => Ok(sequence),
                 Err(Refusal::Failed(error)) => Err(error),
-                Err(Refusal::NoMemory) => {
+                Err(Refusal::Wait(shortage)) => {
                     if let Some(state) = self.clients.get_mut(&client) {
                         state.waiting_offers.push_front(offer);
                     }
-                    return;
+                    return self.stall(client, shortage, fx);
                 }
             };
             self.timers.cancel(client, offer.number);
@@ -476,7 +479,7 @@ impl Core {
             }
             self.answer_syncs(client, offer.syncs, fx);
         }
-        self.stalled.retain(|&stalled| stalled != client);
+        self.stalled.remove(client);
     }
 
     pub(super) fn key_text(&self, schema: u16, record: &[u8]) -> String {
@@ -503,7 +506,8 @@ pub(super) struct Examined {
 }
 
 pub(super) enum Refusal {
-    NoMemory,
+    /// It waits until there is enough of this.
+    Wait(Shortage),
     Failed(Error),
 }
 

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use slab::Slab;
 
 use super::object::{Object, Place, Until, Why};
+use super::stalled::Shortage;
 use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -208,7 +209,7 @@ impl Core {
     /// been helped, the next is helped at once.
     fn is_to_help(&mut self) -> bool {
         let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
-        if self.stalled.is_empty() && !is_somebody_stranded() {
+        if !self.stalled.wait_for(Shortage::Payload) && !is_somebody_stranded() {
             self.room.left_bytes = 0;
             return self.room.is_urged;
         }

@@ -10,6 +10,7 @@ use super::super::object::{Place, State};
 use super::super::offer::{Content, Examined, Identity, Refusal};
 use super::super::order::sortable_key;
 use super::super::spill::Tier;
+use super::super::stalled::Shortage;
 use super::super::{Core, Nanoseconds};
 use super::{Bundle, Member};
 use crate::Effects;
@@ -48,10 +49,10 @@ impl Core {
         let earlier = self.may_be_staged(number, &examined, content)?;
         let Content { head, inline, .. } = content;
         if !self.may_be_owed(head.schema.get(), content.record) {
-            return Err(Refusal::NoMemory);
+            return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = match self.occupy(client, &head, head.flags.get(), inline) {
-            Err(Refusal::NoMemory) => return Err(self.no_memory_to_stage(inline.len() as u64)),
+            Err(Refusal::Wait(shortage)) => return Err(self.no_memory_to_stage(inline.len() as u64, shortage)),
             other => other?,
         };
         if let Some(earlier) = earlier {
@@ -198,10 +199,10 @@ impl Core {
         }
     }
 
-    fn no_memory_to_stage(&self, bytes: u64) -> Refusal {
+    fn no_memory_to_stage(&self, bytes: u64, shortage: Shortage) -> Refusal {
         match self.filled_by_bundles(bytes) {
             Some(error) => error.into(),
-            None => Refusal::NoMemory,
+            None => Refusal::Wait(shortage),
         }
     }
 

@@ -400,3 +400,48 @@ fn who_asks_for_other_things_has_read_that_its_memory_is_waited_for() {
     world.pass(1);
     assert!(world.heard(busy).contains(&"disconnected".to_owned()));
 }
+
+#[test]
+fn who_waits_for_room_for_attributes_takes_no_payload_out_of_memory() {
+    let mut world = World::with(|config| {
+        config.record_budget_bytes = Some(2000);
+        config.stuck_after = std::time::Duration::from_secs(2);
+        config.spill = Some(crate::Spill {
+            directory: "/scratch".into(),
+            limit_bytes: 1 << 20,
+        });
+    });
+    let (p, c, busy) = (world.join("p"), world.join("c"), world.join("busy"));
+    world.lease(busy, 1, 1 << 20, None);
+    world.require_with(c, 1, "name=o1", |require| require.breaks_on_full = true);
+    world.require(c, 2, "name=o2", false);
+    for number in 1..=8 {
+        world.offer(p, number, &format!("o{number}"), "payload", 0);
+    }
+    let stat = world.core.stat();
+    assert!(stat.objects.visible < 8 && stat.spill.is_some_and(|spill| spill.underway == 0));
+    world.heard(c);
+    world.heard(busy);
+    world.pass(60_000);
+    assert_eq!(world.core.stat().totals.broken, 0);
+    assert!(world.heard(c).is_empty() && world.heard(busy).is_empty());
+}
+
+#[test]
+fn of_those_that_are_stuck_the_one_that_is_owed_most_is_broken_when_too_much_is_owed() {
+    let mut world = World::with(|config| config.limits.owed = 5);
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require_named(c, 1, "abandoned", "name=o1/o2/o3/o4", 0);
+    world.require_with(c, 2, "name=big", |require| require.breaks_on_full = true);
+    world.offer(p, 1, "big", "much payload", 0);
+    world.offer(p, 2, "big", "more payload", 0);
+    for number in 1..=4 {
+        world.offer(p, 2 + number, &format!("o{number}"), "", 0);
+    }
+    assert_eq!(world.heard(p).len(), 5);
+    world.pass(60_000);
+    assert_eq!(world.heard(p), ["6: offered v6"]);
+    let broken = world.core.stat().broken_requirements;
+    assert_eq!((broken.len(), broken[0].name.as_deref()), (1, Some("abandoned")));
+    assert!(broken[0].why.contains("to be owed less"), "{}", broken[0].why);
+}
