@@ -8,6 +8,9 @@
 //!     '-------- its readers release what came through it, or demand or follow through it; ----------'
 //!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
 //! ```
+//! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): what is stuck then is broken
+//! as for memory, the one that keeps most objects, or is owed most, first.
+//!
 //! What a requirement *keeps* is what it is owed and retention keeps no longer: breaking it frees that, and nobody is broken
 //! who keeps nothing, nor while the file tier takes what memory has no room for. Of several that may be broken, the one that keeps most is first. One that is broken is told what it
 //! will not get, and counts as one that released: what its readers hold is theirs until they release it, and what comes
