@@ -39,6 +39,9 @@ use world::World;
 /// What was put off is made up for when nobody has said anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
 
+/// Clients that get another turn between two looks at sockets and timers, at most.
+const UNFINISHED_MAX: usize = 64;
+
 /// How a server runs.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -92,7 +95,7 @@ pub struct Server {
     /// Why it ends was said.
     is_left: bool,
     /// Clients whose inboxes or rings hold more than was taken out in their turn.
-    unfinished: Vec<u32>,
+    unfinished: VecDeque<u32>,
     /// Clients that have left, of which the core has yet to let go.
     leaving: VecDeque<Leaving>,
     /// When something last came from a client.
@@ -182,7 +185,7 @@ impl Server {
             deserted_since: None,
             newcomers: Newcomers::default(),
             is_left: false,
-            unfinished: Vec::new(),
+            unfinished: VecDeque::new(),
             leaving: VecDeque::new(),
             heard_at: 0,
         })
@@ -236,12 +239,7 @@ impl Server {
                     Wakeup::Spilled => self.note_spilled(),
                 }
             }
-            for client in std::mem::take(&mut self.unfinished) {
-                if let Some(connection) = self.world.connections.get_mut(&client) {
-                    connection.turn.is_noted = false;
-                }
-                self.read(client);
-            }
+            self.read_unfinished();
             self.see_off();
             let now = self.now();
             self.turn_overdue_away(now);
@@ -506,7 +504,20 @@ impl Server {
         if let Some(connection) = self.world.connections.get_mut(&client)
             && !std::mem::replace(&mut connection.turn.is_noted, true)
         {
-            self.unfinished.push(client);
+            self.unfinished.push_back(client);
+        }
+    }
+
+    /// Gives turns to clients that wait for another one, and not to so many that sockets and timers wait long.
+    fn read_unfinished(&mut self) {
+        for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
+            let Some(client) = self.unfinished.pop_front() else {
+                return;
+            };
+            if let Some(connection) = self.world.connections.get_mut(&client) {
+                connection.turn.is_noted = false;
+            }
+            self.read(client);
         }
     }
 

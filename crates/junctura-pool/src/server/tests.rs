@@ -231,3 +231,14 @@ fn one_that_is_given_up_is_no_newcomer() {
     assert!(!server.world.connections.contains_key(&1));
     assert_eq!(server.newcomers.deadline(), None);
 }
+
+#[test]
+fn so_many_get_another_turn_between_two_looks_at_sockets() {
+    let mut server = stepped(100);
+    let _clients: Vec<_> = (0..70).map(|_| connected(&mut server)).collect();
+    (1..=70).for_each(|client| server.read_again(client));
+    server.read_unfinished();
+    assert_eq!(server.unfinished, [65, 66, 67, 68, 69, 70]);
+    server.read_unfinished();
+    assert!(server.unfinished.is_empty());
+}
