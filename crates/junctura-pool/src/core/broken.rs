@@ -195,13 +195,10 @@ impl Core {
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
-        if !self.somebody_waits_for_memory() {
-            self.breakers.waits_since = None;
-            if self.stalled.is_empty() {
-                return;
-            }
-        } else {
+        if self.somebody_waits_for_memory() {
             self.breakers.waits_since.get_or_insert(now);
+        } else {
+            self.breakers.waits_since = None;
         }
         let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
         if self.breakers.looks.is_some() || lacks == [None; 3] {

@@ -106,13 +106,12 @@ impl Core {
             ..Require::default()
         };
         let mut asked = self.named_requirement(name, &terms)?;
-        match self.named.get(name).and_then(|&id| self.requirement_ref(id)) {
-            // A follow says nothing of when a group is broken.
-            Some(standing) => asked.bounds = standing.bounds,
-            None => {
-                self.may_come()?;
-                self.may_be_member(client, &asked)?;
-            }
+        // A follow says nothing of when a group is broken.
+        if let Some(standing) = self.named.get(name).and_then(|&id| self.requirement_ref(id)) {
+            asked.bounds = standing.bounds;
+        } else {
+            self.may_come()?;
+            self.may_be_member(client, &asked)?;
         }
         self.find_or_file(client, request, name, asked)
     }

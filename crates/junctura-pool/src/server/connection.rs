@@ -25,8 +25,6 @@ pub(super) struct Connection {
     pub(super) is_paused: bool,
     /// It ends when what is queued was sent.
     pub(super) is_closing: bool,
-    /// It has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
-    pub(super) is_leaving: bool,
     pub(super) turn: ReadTurn,
     /// Its client has died; what it said before is still read.
     pub(super) last_words: Option<LastWords>,
@@ -40,6 +38,8 @@ pub(super) struct ReadTurn {
     pub(super) has_leftover: bool,
     /// The next turn is noted.
     pub(super) is_noted: bool,
+    /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
+    pub(super) is_last: bool,
 }
 
 impl Connection {
@@ -52,7 +52,6 @@ impl Connection {
             is_touched: false,
             is_paused: false,
             is_closing: false,
-            is_leaving: false,
             turn: ReadTurn::default(),
             last_words: None,
             waits_for: Ready {
@@ -90,7 +89,7 @@ impl Connection {
 
     /// Whether what it says is taken.
     pub(super) fn is_heard(&self) -> bool {
-        !self.is_paused && !self.is_closing && !self.is_leaving
+        !self.is_paused && !self.is_closing && !self.turn.is_last
     }
 
     /// Whether something has come already that no descriptor will tell of.

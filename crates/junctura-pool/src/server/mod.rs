@@ -607,7 +607,7 @@ impl Server {
     /// let go of what it had, so that whoever sees that end finds it free.
     fn take_leave(&mut self, client: u32, number: u64) {
         if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.is_leaving = true;
+            connection.turn.is_last = true;
             self.world.touch(client);
         }
         let farewell = Farewell::Goodbye(number);
