@@ -41,6 +41,11 @@ impl Aside {
         Err(Error::new(Code::LimitExceeded, "archiver", cause))
     }
 
+    /// How many were set aside, by whatever follow they came.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// How much of the window is taken up.
     pub(super) fn in_window(&self) -> usize {
         self.in_window

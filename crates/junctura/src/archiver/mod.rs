@@ -212,6 +212,9 @@ impl Archiver {
             if let Some(item) = self.read(follow, told)? {
                 return Ok(Some(item));
             }
+            if self.is_to_renew(follow) {
+                continue;
+            }
             if !self.gathering.is_empty() {
                 if let Some(item) = self.rest_of_bundle(follow, told)? {
                     return Ok(Some(item));
@@ -249,7 +252,7 @@ impl Archiver {
 
     /// Begins another follow where what is set aside takes up half of the window. What has come and was not read comes again.
     fn renew_if_due(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
-        if follow.is_over() || self.aside.in_window() * 2 < self.options.window as usize {
+        if !self.is_to_renew(follow) {
             return Ok(());
         }
         self.archive_gathered(told)?;
@@ -259,6 +262,11 @@ impl Archiver {
         *follow = self.requirement.follow_with(&self.options.follow())?;
         self.aside.renewed();
         Ok(())
+    }
+
+    /// Whether the objects that are set aside take up so much of the window that the follow would deliver too little, or nothing, besides.
+    fn is_to_renew(&self, follow: &Follow) -> bool {
+        !follow.is_over() && self.aside.in_window() * 2 >= self.options.window as usize
     }
 
     /// Whether what was held before leaves the window no room for what a bundle lacks.
@@ -312,6 +320,7 @@ impl Archiver {
         let last = again.sequence();
         loop {
             let mut came = false;
+            let aside = self.aside.len();
             self.renew_if_due(follow, told)?;
             while let Some(item) = self.drained(follow, told)? {
                 match item {
@@ -333,6 +342,8 @@ impl Archiver {
                 self.archive_gathered(told)?;
             }
             self.flush(told)?;
+            // What was set aside took room in the window, too.
+            came |= self.aside.len() > aside;
             if !came && !may_come {
                 return Ok(());
             }

@@ -84,3 +84,60 @@ fn a_payload_that_was_damaged_keeps_no_other_from_the_store() {
     // It is still owed.
     assert_eq!(pool.retract("archive").unwrap(), 1);
 }
+
+/// Payloads of one pool that cannot be read and the names of others, in one window.
+fn unreadable_among(names: &[&str], bad: u32) -> (Pool, Store) {
+    let pool = Pool::builder().schema("free").checked(true).open().unwrap();
+    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &Layout::default()).unwrap();
+    for number in 0..bad {
+        let payload: Vec<u8> = (0..20_000_u32)
+            .flat_map(|i| (i + 1).wrapping_mul(3_266_489_917 + 2 * number).to_ne_bytes())
+            .collect();
+        pool.offer([("name", format!("damaged{number}").as_str())], &payload)
+            .unwrap();
+        damage(&payload[4000..4064]);
+    }
+    for &name in names {
+        pool.offer([("name", name)], b"sound").unwrap();
+    }
+    (pool, store)
+}
+
+#[test]
+fn payloads_that_fill_the_window_keep_no_other_from_the_store() {
+    let _alone = alone();
+    if is_over_network() {
+        return;
+    }
+    for (window, bad) in [(1, 1), (1, 3), (2, 2), (4, 6)] {
+        let (pool, store) = unreadable_among(&["a", "z"], bad);
+        let options = ArchiverOptions {
+            window,
+            until_live: true,
+            ..ArchiverOptions::default()
+        };
+        let mut archiver = Archiver::new(&pool, &store, "", &options).unwrap();
+        assert_eq!(archiver.run(&mut |_| Ok(())).unwrap_err().code(), Code::Corrupt);
+        let counts = archiver.counts();
+        assert_eq!((counts.archived, counts.failed), (2, u64::from(bad)), "{window} {bad}");
+    }
+}
+
+#[test]
+fn what_is_owed_at_a_stop_is_archived_behind_payloads_that_fill_the_window() {
+    let _alone = alone();
+    if is_over_network() {
+        return;
+    }
+    for (window, bad) in [(1, 1), (1, 3), (2, 2), (4, 6)] {
+        let (pool, store) = unreadable_among(&["a", "z"], bad);
+        let options = ArchiverOptions {
+            window,
+            ..ArchiverOptions::default()
+        };
+        let archiver = Archiver::start(&pool, &store, "", &options).unwrap();
+        assert_eq!(archiver.stop().unwrap_err().code(), Code::Corrupt);
+        let counts = archiver.counts();
+        assert_eq!((counts.archived, counts.failed), (2, u64::from(bad)), "{window} {bad}");
+    }
+}
