@@ -200,12 +200,16 @@ pub(crate) fn mark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> 
 /// `AlreadyExists` when it is another store's; what the place refuses.
 pub(crate) fn remark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
-    if let Some(there) = Marked::find(disk, &path)?
-        && there.owner != catalogue.id
-    {
-        return Err(there.is_other(disk, name));
-    }
+    check_marked(disk, &path, name, catalogue)?;
     put(disk, path, &tier::folder(name), catalogue)
+}
+
+/// Whether no mark of another store is there.
+fn check_marked(disk: &dyn Disk, path: &str, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    match Marked::find(disk, path)? {
+        Some(there) if there.owner != catalogue.id => Err(there.is_other(disk, name)),
+        _ => Ok(()),
+    }
 }
 
 fn put(disk: &dyn Disk, path: String, folder: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
@@ -237,26 +241,42 @@ impl Store {
     /// removes what it has. A store that has all in its own folder needs no such statement.
     ///
     /// # Errors
-    /// `AlreadyExists` for a place that is another store's; `Conflict` for a link into the folder of another store; what a place refuses.
+    /// `AlreadyExists` for a place that is another store's; `Unavailable` for one that is not there, as when it is not mounted; `Conflict` for a link
+    /// into the folder of another store; what a place refuses. Where one place or link is refused, none is this folder's.
     pub fn adopt(&self) -> Result<()> {
         let catalogue = self.one_catalogue();
+        let mut places = Vec::new();
         for (name, place) in self.places()? {
-            remark(&*place.disk(false)?, &name, catalogue)?;
+            let disk = place.disk(false)?;
+            check_marked(&*disk, &path(&name), &name, catalogue)?;
+            check(&*disk, &name, catalogue.id, &disk.uri(""))?;
+            places.push((name, disk));
         }
-        for link in self.links()? {
-            if let Some(store) = self.disk().store_above(&link) {
-                let cause = format!("it leads into the store at {store}");
-                return Err(Error::new(Code::Conflict, self.disk().uri(&link), cause));
-            }
-            let path = link_mark(&link);
-            if let Some(there) = Marked::find(self.disk(), &path)?
-                && there.owner != catalogue.id
-            {
-                return Err(there.is_other(self.disk(), OWN));
-            }
-            put(self.disk(), path, &link, catalogue)?;
+        let links = self.links()?;
+        links.iter().try_for_each(|link| self.check_link(link, catalogue))?;
+        for (name, disk) in &places {
+            remark(&**disk, name, catalogue)?;
         }
-        Ok(())
+        links
+            .iter()
+            .try_for_each(|link| put(self.disk(), link_mark(link), link, catalogue))
+    }
+
+    /// Whether what lies behind a link can be this catalogue's.
+    ///
+    /// # Errors
+    /// As [`Self::adopt`].
+    fn check_link(&self, link: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+        let disk = self.disk();
+        if disk.modified(link).is_err() {
+            let cause = "what the link leads to is not there: is it mounted?";
+            return Err(Error::new(Code::Unavailable, disk.uri(link), cause));
+        }
+        if let Some(store) = disk.store_above(link) {
+            let cause = format!("it leads into the store at {store}");
+            return Err(Error::new(Code::Conflict, disk.uri(link), cause));
+        }
+        check_marked(disk, &link_mark(link), OWN, catalogue)
     }
 
     /// Whether all that lies elsewhere is this catalogue's, so that files there can be removed.

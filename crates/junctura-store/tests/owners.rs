@@ -349,3 +349,63 @@ fn nothing_behind_a_link_is_removed_that_no_mark_says_is_the_stores() {
         (Code::Conflict, LARGE)
     );
 }
+
+/// The texts of marks, by their path.
+fn marks(places: &[&Path]) -> Vec<String> {
+    let mark = |place: &Path| {
+        let marks = fs::read_dir(place.join("tiers"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        marks
+            .filter(|path| path.is_file())
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect::<String>()
+    };
+    places.iter().map(|place| mark(place)).collect()
+}
+
+#[test]
+fn a_place_that_is_not_mounted_is_not_adopted_and_nothing_else_is() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (root, data, tier, copied) = (path("S"), path("D"), path("cold"), path("copy"));
+    let store = create(&root, &data).unwrap();
+    store.add_tier("cold", tier.to_str().unwrap()).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    copy(&root, &copied);
+    for (away, there) in [(&data, &tier), (&tier, &data)] {
+        fs::rename(away, path("away")).unwrap();
+        fs::create_dir(away).unwrap();
+        let before = marks(&[there]);
+        let refused = Store::open(&copied).unwrap().adopt().unwrap_err();
+        assert_eq!(refused.code(), Code::Unavailable);
+        assert!(refused.to_string().contains(away.to_str().unwrap()), "{refused}");
+        assert!(refused.to_string().contains("is it mounted?"), "{refused}");
+        assert!(fs::read_dir(away).unwrap().next().is_none());
+        assert_eq!(marks(&[there]), before);
+        fs::remove_dir(away).unwrap();
+        fs::rename(path("away"), away).unwrap();
+    }
+    Store::open(&copied).unwrap().adopt().unwrap();
+}
+
+#[test]
+fn a_link_that_cannot_be_adopted_keeps_all_else_from_it() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (root, data) = (path("S"), path("D"));
+    archive(&create(&root, &data).unwrap(), "one", LARGE).unwrap();
+    Store::create(&path("other"), &[free()], brief()).unwrap();
+    for (name, to, expected) in [
+        ("into another store", path("other/log"), Code::Conflict),
+        ("to nothing", path("away"), Code::Unavailable),
+    ] {
+        let copied = path(name);
+        copy(&root, &copied);
+        _ = fs::remove_dir_all(copied.join("segments"));
+        std::os::unix::fs::symlink(to, copied.join("segments")).unwrap();
+        let before = marks(&[&data]);
+        assert_eq!(code(Store::open(&copied).unwrap().adopt()), expected, "{name}");
+        assert_eq!(marks(&[&data]), before, "{name}");
+    }
+}
