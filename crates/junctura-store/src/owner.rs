@@ -303,6 +303,15 @@ impl Store {
         Ok(())
     }
 
+    /// The same of the place where the files of a folder lie, before a commit names such files: a copy may have adopted it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::check_owner`].
+    pub(crate) fn check_owner_of(&self, folder: &str) -> Result<()> {
+        let checked = self.disk().check_owner(folder);
+        checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
+    }
+
     pub(crate) fn one_catalogue(&self) -> OneCatalogue<'_> {
         OneCatalogue {
             id: self.id(),

@@ -223,6 +223,7 @@ impl<'s> Copier<'s> {
         for file in self.files.values_mut() {
             file.sync(self.store.disk())??;
         }
+        self.store.check_owner_of(self.folder)?;
         // Files that no commit names are kept for some time only.
         let term = Term {
             since: self.since,

@@ -317,6 +317,7 @@ impl Writer {
         term.check(self.store.now()).map_err(|error| self.failed(error))?;
         if !is_inline {
             self.sync_files()?;
+            self.store.check_owner_of(data::FOLDER)?;
         }
         let record = self.record(is_inline);
         let appended = self.store.append(COMMIT, record, Some(term));

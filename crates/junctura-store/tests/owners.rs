@@ -409,3 +409,28 @@ fn a_link_that_cannot_be_adopted_keeps_all_else_from_it() {
         assert_eq!(marks(&[&data]), before, "{name}");
     }
 }
+
+#[test]
+fn a_writer_names_no_files_in_a_place_that_a_copy_has_adopted_since() {
+    let folder = TempDir::new().unwrap();
+    for (original, _) in apart(folder.path()) {
+        let copied = original.with_extension("copy");
+        copy(&original, &copied);
+        let store = Store::open(&original).unwrap();
+        put_elsewhere(&store, "two").unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.archive([("name", "three")], &vec![1; LARGE]).unwrap();
+        Store::open(&copied).unwrap().adopt().unwrap();
+        if store.tiers().unwrap().is_empty() {
+            assert_eq!(code(writer.flush()), Code::Conflict);
+            // What was archived is kept for when it is the store's again.
+            store.adopt().unwrap();
+            writer.flush().unwrap();
+        } else {
+            writer.flush().unwrap();
+            let moved = store.move_to("name=three", "cold", |_, _| true);
+            assert_eq!(code(moved), Code::Conflict);
+        }
+        assert_eq!(read(&store, "three").unwrap(), LARGE);
+    }
+}

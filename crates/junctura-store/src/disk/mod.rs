@@ -154,6 +154,13 @@ pub(crate) trait Disk: Debug + Send + Sync {
         write_all(&*file, &draft.bytes, 0)?;
         file.sync()
     }
+    /// Looks whether the place where the files of a folder lie is still this catalogue's: before a commit names such files.
+    ///
+    /// # Errors
+    /// `ResourceBusy` when it is that of another one.
+    fn check_owner(&self, _folder: &str) -> io::Result<()> {
+        Ok(())
+    }
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
     /// Files below a folder that somebody has begun and that nobody can see: they stay if he has died. None where there is no such thing, or

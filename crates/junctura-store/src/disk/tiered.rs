@@ -2,7 +2,7 @@
 //! that were moved to a tier.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
@@ -29,7 +29,7 @@ pub(crate) struct TieredDisk {
     places: Box<dyn Places>,
     /// Those that were asked for.
     tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
-    /// Those that are known to be the store's.
+    /// Those that were the store's when a commit named files there, or the first file was made.
     owned: Mutex<HashSet<String>>,
 }
 
@@ -67,12 +67,24 @@ impl TieredDisk {
         let Some(name) = self.tier_of(path) else {
             return Ok(disk);
         };
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        if !owned.contains(name) {
-            self.places.check_owner(&*self.catalogue, name, &*disk)?;
-            owned.insert(name.to_owned());
+        if !self.owned().contains(name) {
+            self.check_place(name, &*disk)?;
         }
         Ok(disk)
+    }
+
+    fn check_place(&self, name: &str, disk: &dyn Disk) -> io::Result<()> {
+        let checked = self.places.check_owner(&*self.catalogue, name, disk);
+        let mut owned = self.owned();
+        match &checked {
+            Ok(()) => _ = owned.insert(name.to_owned()),
+            Err(_) => _ = owned.remove(name),
+        }
+        checked
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tier(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
@@ -168,6 +180,13 @@ impl Disk for TieredDisk {
 
     fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
         self.of(to)?.replace(draft, to)
+    }
+
+    fn check_owner(&self, folder: &str) -> io::Result<()> {
+        let Some(name) = self.tier_of(folder) else {
+            return Ok(());
+        };
+        self.check_place(name, &*self.tier(name)?)
     }
 
     fn reads_at_once(&self, path: &str) -> usize {
