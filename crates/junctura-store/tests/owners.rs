@@ -434,3 +434,17 @@ fn a_writer_names_no_files_in_a_place_that_a_copy_has_adopted_since() {
         assert_eq!(read(&store, "three").unwrap(), LARGE);
     }
 }
+
+#[test]
+fn a_file_above_a_link_makes_no_store_of_its_folder() {
+    let folder = TempDir::new().unwrap();
+    let (root, disk) = (folder.path().join("S"), folder.path().join("disk"));
+    fs::create_dir(&disk).unwrap();
+    fs::write(folder.path().join("store.json"), b"{\"items\": []}").unwrap();
+    let store = Store::create(&root, &[free()], brief()).unwrap();
+    _ = fs::remove_dir_all(root.join("data"));
+    std::os::unix::fs::symlink(&disk, root.join("data")).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    store.adopt().unwrap();
+    store.compact().unwrap();
+}

@@ -166,7 +166,8 @@ impl Disk for LocalDisk {
     fn store_above(&self, folder: &str) -> Option<String> {
         let real = self.path(folder).ok()?.canonicalize().ok()?;
         let mut above = real.ancestors();
-        let store = above.find(|folder| folder.join(crate::root::NAME).exists() && !is_one_file(folder, &self.root))?;
+        let is_store = |folder: &Path| crate::root::id_of(&Self::new(folder)).is_some();
+        let store = above.find(|folder| is_store(folder) && !is_one_file(folder, &self.root))?;
         Some(store.display().to_string())
     }
 
