@@ -379,3 +379,31 @@ fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
         }
     }
 }
+
+#[test]
+fn a_store_is_made_though_its_mark_cannot_be_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout {
+        data: Some("memory:marked".to_owned()),
+        ..Layout::default()
+    };
+    let (mut calls, mut made) = (0, 0);
+    loop {
+        let disk = Arc::new(FaultyDisk::new(1));
+        be_a_place("marked", &disk);
+        disk.fault_in(calls, Fault::Full);
+        let root = folder.path().join(calls.to_string());
+        let created = Store::create(&root, &[Schema::builtin("free").unwrap()], layout.clone());
+        if disk.has_yet_to_fail() {
+            created.unwrap();
+            break;
+        }
+        if Store::open(&root).is_ok() {
+            let refused = created.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(!refused.contains("owner.json: cannot be made"), "{calls}: {refused}");
+            made += 1;
+        }
+        calls += 1;
+    }
+    assert!(made > 0);
+}

@@ -171,8 +171,8 @@ impl Store {
         if let Some(data) = &data
             && disk.identity(root::NAME).is_some()
         {
-            // Before it was made there was no file to tell from its copies.
-            owner::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
+            // Before it was made there was no file to tell from its copies. Without that its mark is of the place where it lies.
+            let _ = owner::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
         }
         let store = Self::reached(place, disk)?;
         if data.is_some() {
