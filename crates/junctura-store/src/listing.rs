@@ -523,19 +523,30 @@ impl Object<'_> {
     pub(crate) fn verify_stored(&self) -> Result<()> {
         let place = self.place();
         let (file, name) = self.file()?;
-        let pieces = Pieces {
+        let mut pieces = Pieces {
             file: &*file,
             at: place.offset,
             end: place.offset + place.length,
+            refused: None,
         };
         let found = match place.packed {
-            Some(packed) => packing::checksum_of(packed, pieces).map_err(|cause| self.garbled(&cause))?,
-            None => match packing::sum(pieces, place.length) {
+            Some(packed) => {
+                let summed = packing::checksum_of(packed, &mut pieces);
+                summed.map_err(|cause| match &pieces.refused {
+                    // A frame is not damaged because its file cannot be read now.
+                    Some(error) => self.closed(refused(&**name, "cannot be read", error)),
+                    None => self.garbled(&cause),
+                })?
+            }
+            None => match packing::sum(&mut pieces, place.length) {
                 Ok((found, length)) if length == place.length => found,
                 Ok(_) => {
                     return Err(self.closed(Error::new(Code::Corrupt, self.key(), format!("{name} is too short"))));
                 }
-                Err(error) => return Err(self.closed(refused(&**name, "cannot be read", &error))),
+                Err(error) => {
+                    let error = pieces.refused.as_ref().unwrap_or(&error);
+                    return Err(self.closed(refused(&**name, "cannot be read", error)));
+                }
             },
         };
         self.verify_checksum(found)
@@ -650,6 +661,8 @@ struct Pieces<'f> {
     file: &'f dyn File,
     at: u64,
     end: u64,
+    /// Why a read failed first.
+    refused: Option<io::Error>,
 }
 
 impl Read for Pieces<'_> {
@@ -657,7 +670,11 @@ impl Read for Pieces<'_> {
         let left = usize::try_from(self.end - self.at)
             .unwrap_or(usize::MAX)
             .min(into.len());
-        let read = self.file.read_at(&mut into[..left], self.at)?;
+        let read = self.file.read_at(&mut into[..left], self.at).map_err(|error| {
+            let told = io::Error::from(error.kind());
+            self.refused.get_or_insert(error);
+            told
+        })?;
         self.at += read as u64;
         Ok(read)
     }

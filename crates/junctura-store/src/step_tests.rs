@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::{Result, Schema};
+use junctura_model::{Code, Result, Schema};
 
 use crate::commits::{Commits, LOG_FOLDER};
 use crate::crash_tests::{Shown, archive, bytes_of, clock, let_a_year_pass, let_it_be, opened, shown, sorted};
 use crate::disk::Disk;
 use crate::disk::faulty::{Fault, FaultyDisk, Loss, be_a_place};
-use crate::root::Layout;
+use crate::packing::Compression;
+use crate::root::{Layout, Root};
 use crate::store::Store;
 use crate::tier;
 
@@ -377,6 +378,40 @@ fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
             let reached = store.and_then(|store| store.files_in("data"));
             assert!(reached.is_ok(), "call {calls}: {reached:?}");
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_not_taken_for_damaged() {
+    let packings = [Some(Compression::Zstd { level: 1 }), Some(Compression::Lz4), None];
+    for compression in packings {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let layout = Layout {
+            compression: compression.into_iter().map(Into::into).collect(),
+            ..Layout::default()
+        };
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
+        let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+        let mut writer = store.writer().unwrap();
+        let payload: Vec<u8> = (0..400_000_u32)
+            .flat_map(|at| (at / 3).wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        writer.archive([("name", "large")], &payload).unwrap();
+        writer.flush().unwrap();
+        let listing = store.snapshot().unwrap().list("").unwrap();
+        let mut refused = 0;
+        loop {
+            disk.fault_in(refused, Fault::Error);
+            let verified = listing.get(0).unwrap().verify_stored();
+            if disk.has_yet_to_fail() {
+                verified.unwrap();
+                break;
+            }
+            assert_eq!(verified.unwrap_err().code(), Code::Io, "{compression:?} {refused}");
+            refused += 1;
+        }
+        assert!(refused > 1, "{compression:?}");
     }
 }
 
