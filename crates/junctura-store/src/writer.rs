@@ -463,15 +463,17 @@ impl Writer {
     }
 
     fn failed(&mut self, error: Error) -> Error {
+        if self.store.log().is_broken() {
+            // It may name files of what it was to forget.
+            self.broken = Some(error.clone());
+            return error;
+        }
         if error.code() == Code::Expired {
             return self.forget(Code::Expired, error.cause());
         }
         if error.code() == Code::TooLarge {
             // Another attempt would have the same bytes.
             return self.forget(Code::TooLarge, error.cause());
-        }
-        if self.store.log().is_broken() {
-            self.broken = Some(error.clone());
         }
         error
     }

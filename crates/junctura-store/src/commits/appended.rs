@@ -123,7 +123,12 @@ impl Appended {
         Ok((file, *known))
     }
 
-    fn attempt(&self, file: &LogFile, batch: &mut Vec<Record>, known: Position) -> Result<Attempt> {
+    fn attempt(
+        &self,
+        file: &LogFile,
+        batch: &mut Vec<Record>,
+        known: Position,
+    ) -> std::result::Result<Attempt, Failed> {
         let mut tail = known;
         let marked = file.marked()?;
         let length = file.length_from(tail.end)?;
@@ -199,12 +204,12 @@ impl Order for Appended {
             file.lock().map_err(Failed::Clean)?;
             let tried = self.attempt(&file, batch, known.tail);
             let unlocked = file.unlock();
-            if tried.as_ref().is_err_and(|error| error.code() == Code::NotFound) && !batch.is_empty() {
+            if matches!(&tried, Err(Failed::Clean(error)) if error.code() == Code::NotFound) && !batch.is_empty() {
                 // It was removed while it was open here.
                 self.forget(file.first);
                 continue;
             }
-            let (tail, end, is_written, is_too_late) = match tried.map_err(Failed::Clean)? {
+            let (tail, end, is_written, is_too_late) = match tried? {
                 Attempt::Written(tail, end, is_too_late) => (tail, end, true, is_too_late),
                 Attempt::GoesOn(next, end) => (next, end, false, false),
                 Attempt::Late(at) => return Err(unlocked.map_or_else(Failed::Clean, |()| Failed::Late(at))),

@@ -1,10 +1,11 @@
 //! One file of an appended log.
 
+use std::io;
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Position, Said, Take};
+use super::{Failed, Position, Said, Take};
 use crate::disk::{Disk, File, read_full, refused, sync_range, write_all};
 use crate::frame::{self, FRAME_BYTES, Found};
 
@@ -102,14 +103,20 @@ impl LogFile {
     }
 
     /// Writes whole records at this place, all or none: whoever reads meanwhile sees the first one when the others are there.
-    pub(super) fn write(&self, records: &[u8], at: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the system refuses; unknown where their beginning may be there, and could not be cut off.
+    pub(super) fn write(&self, records: &[u8], at: u64) -> std::result::Result<(), Failed> {
         let (magic, rest) = records.split_at(records.len().min(frame::MAGIC.len()));
-        let written = write_all(&*self.file, rest, at + magic.len() as u64);
-        let written = written.and_then(|()| write_all(&*self.file, magic, at));
-        written.map_err(|error| {
+        let refused = |error: io::Error| self.refused("cannot be written", &error);
+        if let Err(error) = write_all(&*self.file, rest, at + magic.len() as u64) {
             // What is left of it is no record; the next writer would cut it off, too.
             let _ = self.cut(at);
-            self.refused("cannot be written", &error)
+            return Err(Failed::Clean(refused(error)));
+        }
+        write_all(&*self.file, magic, at).map_err(|error| match self.cut(at) {
+            Ok(()) => Failed::Clean(refused(error)),
+            Err(_) => Failed::Unknown(refused(error)),
         })
     }
 
@@ -119,7 +126,7 @@ impl LogFile {
         frame::open(&mut record);
         record.extend_from_slice(&next.to_le_bytes());
         frame::close(&mut record, 0, CONTINUED, at)?;
-        self.write(&record, at)?;
+        self.write(&record, at).map_err(Failed::into_error)?;
         Ok(at + record.len() as u64)
     }
 
@@ -267,7 +274,6 @@ enum Taken {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use crate::disk::MemoryDisk;
@@ -331,8 +337,12 @@ mod tests {
             LogFile::create(&disk, 1).unwrap();
             let mut log = LogFile::open(&disk, 1).unwrap();
             log.file = Arc::new(Full(Arc::clone(&log.file), room.into()));
-            let is_written = log.write(&all, 0).is_ok();
+            let written = log.write(&all, 0);
+            let is_written = written.is_ok();
             assert_eq!(is_written, room == all.len() as u64);
+            // Only of what was begun with is it not known.
+            let is_begun = room >= (all.len() - frame::MAGIC.len()) as u64;
+            assert_eq!(matches!(written, Err(Failed::Unknown(_))), is_begun && !is_written);
             let mut seen = Position::default();
             log.walk_until(&mut seen, log.length_from(0).unwrap(), &mut |_| Ok(()))
                 .unwrap();

@@ -150,6 +150,21 @@ enum Failed {
     Late(Duration),
 }
 
+impl Failed {
+    fn into_error(self) -> Error {
+        match self {
+            Self::Clean(error) | Self::Unknown(error) => error,
+            Self::Late(_) => Error::new(Code::Expired, "commit", "it is too late"),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Clean(error)
+    }
+}
+
 type Take<'t> = &'t mut dyn FnMut(&Said<'_>) -> Result<()>;
 
 /// How records get their numbers, and last.
