@@ -309,6 +309,13 @@ impl Disk for S3Disk {
         format!("s3://{}", parts.join("/"))
     }
 
+    /// One put: there is no moment without the one or the other.
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        let (path, payload) = (self.path(to)?, PutPayload::from(draft.bytes.clone()));
+        self.wait(|store| async move { store.put(&path, payload).await })?;
+        Ok(())
+    }
+
     fn sync_names(&self, _folder: &str) -> io::Result<()> {
         Ok(())
     }
