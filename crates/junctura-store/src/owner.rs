@@ -69,7 +69,7 @@ impl OneCatalogue<'_> {
         let Some(store) = &mark.store else { return true };
         match (&mark.file, self.disk.identity(root::NAME)) {
             // One that moved without a copy leaves nothing where it was.
-            (Some(file), Some(own)) => *file == own && (self.disk.is_at(store) || !is_at(store, self.id)),
+            (Some(file), Some(own)) => is_same(file, &own) && (self.disk.is_at(store) || !is_at(store, self.id)),
             _ => self.disk.is_at(store),
         }
     }
@@ -84,6 +84,11 @@ impl OneCatalogue<'_> {
             &format!("they are those of the store at {store}, of which this one is a copy, or which has moved"),
         ))
     }
+}
+
+/// Whether a mark says the file of this identity. Those of before have no inode number of the folder: a copy of links has the same file in another.
+fn is_same(marked: &str, own: &str) -> bool {
+    marked == own || own.split_once('@').is_some_and(|(file, _)| file == marked)
 }
 
 /// Whether a store of this number is in that folder of this machine.

@@ -448,3 +448,39 @@ fn a_file_above_a_link_makes_no_store_of_its_folder() {
     store.adopt().unwrap();
     store.compact().unwrap();
 }
+
+/// As `cp --link` does: the files are the same ones.
+fn link_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if from.is_dir() {
+            link_all(&from, &to);
+        } else {
+            fs::hard_link(from, to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_hard_links_is_not_the_store_that_moved() {
+    let folder = TempDir::new().unwrap();
+    for (root, place) in apart(folder.path()) {
+        let (copied, moved) = (root.with_extension("copy"), root.with_extension("moved"));
+        link_all(&root, &copied);
+        fs::rename(&root, &moved).unwrap();
+        assert_eq!(code(Store::open(&copied).unwrap().compact()), Code::Conflict);
+        Store::open(&moved).unwrap().compact().unwrap();
+        // Marks of before are valid as they are.
+        for entry in fs::read_dir(place.join("tiers")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let text = fs::read_to_string(&path).unwrap();
+                let at = text.find('@').unwrap();
+                let end = at + text[at..].find('"').unwrap();
+                fs::write(&path, [&text[..at], &text[end..]].concat()).unwrap();
+            }
+        }
+        Store::open(&moved).unwrap().compact().unwrap();
+    }
+}

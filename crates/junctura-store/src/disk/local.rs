@@ -138,7 +138,9 @@ impl Disk for LocalDisk {
 
     fn identity(&self, path: &str) -> Option<String> {
         let file = fs::metadata(self.path(path).ok()?).ok()?;
-        Some(format!("{}-{}.{:09}", file.ino(), file.mtime(), file.mtime_nsec()))
+        let folder = fs::metadata(&self.root).ok()?;
+        let (file, folder) = ((file.ino(), file.mtime(), file.mtime_nsec()), folder.ino());
+        Some(format!("{}-{}.{:09}@{folder}", file.0, file.1, file.2))
     }
 
     fn links(&self, folder: &str) -> io::Result<Vec<String>> {
