@@ -146,6 +146,17 @@ impl Tally {
         Ok(())
     }
 
+    /// Counts objects that failed together with one that is told of.
+    pub(crate) fn miss(&mut self, objects: u64) {
+        self.failed += objects;
+    }
+
+    /// Objects that are there, and that failed.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> [u64; 2] {
+        [self.objects, self.failed]
+    }
+
     /// Shows how far the reading has come.
     pub(crate) fn show(&mut self, position: u64) {
         self.progress.show(position, self.objects);

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         tally,
     };
     let read = arguments.files.read(&mut goal, &interrupt);
-    let outcome = read.and_then(|()| goal.flush());
+    let outcome = read.and_then(|()| goal.flush().or_else(|error| goal.tally.failed(error)));
     goal.tally.finish(outcome, &[])
 }
 
@@ -83,12 +83,25 @@ struct Archive {
 
 impl Archive {
     fn flush(&mut self) -> Result<()> {
-        let flushed = self.writer.flush()?;
+        let flushed = match self.writer.flush() {
+            Ok(flushed) => flushed,
+            Err(error) => return Err(self.forget(error)),
+        };
         for origin in self.unflushed.drain(..) {
             self.tally.count(&origin);
             self.tally.tell(&origin, Some(&flushed.commit.to_string()))?;
         }
         self.tally.flush()
+    }
+
+    /// What the writer has forgotten is not archived by the next flush; one of it is counted with the error.
+    fn forget(&mut self, error: Error) -> Error {
+        if self.writer.pending() == 0 {
+            let others = self.unflushed.len().saturating_sub(1);
+            self.tally.miss(others as u64);
+            self.unflushed.clear();
+        }
+        error
     }
 }
 
@@ -140,5 +153,54 @@ impl Goal for Archive {
 
     fn show(&mut self, position: u64) {
         self.tally.show(position);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Told {
+        #[command(flatten)]
+        arguments: TellArguments,
+    }
+
+    #[test]
+    fn what_the_writer_forgot_is_not_counted_as_archived() {
+        let schemas = [Schema::builtin("free").unwrap()];
+        let store = Store::create_url("memory:", &schemas, &Layout::default()).unwrap();
+        let told: Told = clap::Parser::parse_from(["archive", "--keep-going", "--quiet"]);
+        let mut goal = Archive {
+            writer: store.writer().unwrap(),
+            store,
+            every: u64::MAX,
+            unflushed: Vec::new(),
+            tally: Tally::new(told.arguments, None),
+        };
+        let place = Place {
+            file: "file".into(),
+            message: None,
+        };
+        let take = |goal: &mut Archive, name: &str| {
+            let attributes = [("name", Given::Text(name))];
+            goal.take(&place, &schemas[0], &attributes, Payload::Bytes(b"payload"))
+                .unwrap();
+        };
+        for name in ["a", "b", "c"] {
+            take(&mut goal, name);
+        }
+        // As a flush leaves it that is larger than a commit may be.
+        goal.writer = goal.store.writer().unwrap();
+        let error = goal.forget(Error::new(Code::TooLarge, "3 objects", "more than a commit has"));
+        goal.failed(error).unwrap();
+        take(&mut goal, "d");
+        goal.flush().unwrap();
+        assert_eq!(goal.tally.counts(), [1, 3]);
+        // A flush that can be tried again has them still.
+        take(&mut goal, "e");
+        goal.forget(Error::new(Code::Io, "disk", "full"));
+        goal.flush().unwrap();
+        assert_eq!(goal.tally.counts(), [2, 3]);
     }
 }
