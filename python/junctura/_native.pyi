@@ -103,10 +103,10 @@ __all__ = [
     "_described",
     "_entry",
     "_event",
-    "_packed",
-    "_sections",
     "_gap",
+    "_packed",
     "_peer",
+    "_sections",
     "codes",
 ]
 __version__: str
