@@ -144,7 +144,7 @@ impl Core {
         };
         let following = Following::of_member(client, request, selectors, requirement, follow, member);
         let added = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
-        if added.is_err() {
+        if added.is_err() && is_new {
             self.wind(requirement);
         }
         let id = added?;
