@@ -155,17 +155,24 @@ impl Core {
         self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.is_empty()
     }
 
+    /// The same, or for room for records: both are free when objects that a store has leave the pool.
+    pub(super) fn somebody_waits_for_room(&self) -> bool {
+        self.somebody_waits_for_memory() || self.stalled.wait_for(Shortage::Records)
+    }
+
     /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
     /// a store has.
     fn somebody_waits_in_vain(&self) -> bool {
         self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind() && !self.room.has_spare()
     }
 
-    /// The same for what else an offer may wait for, which no payload makes room for that leaves memory.
+    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
     fn somebody_lacks(&self, shortage: Shortage) -> bool {
+        let waits_in_vain = || self.stalled.wait_for(shortage) && !self.is_behind();
         match shortage {
             Shortage::Payload => self.somebody_waits_in_vain(),
-            Shortage::Records | Shortage::Owed => self.stalled.wait_for(shortage) && !self.is_behind(),
+            Shortage::Records => waits_in_vain() && !self.room.has_spare(),
+            Shortage::Owed => waits_in_vain(),
         }
     }
 
@@ -179,7 +186,8 @@ impl Core {
                 return true;
             }
         }
-        if self.breakers.on_full.is_empty() || !self.somebody_waits_in_vain() {
+        let is_full = self.somebody_waits_in_vain() || self.somebody_lacks(Shortage::Records);
+        if self.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
@@ -196,7 +204,13 @@ impl Core {
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(super) fn watch_for_stuck(&mut self, now: Nanoseconds) {
         if self.somebody_waits_for_memory() {
-            self.breakers.waits_since.get_or_insert(now);
+            if self.breakers.waits_since.is_none() {
+                self.breakers.waits_since = Some(now);
+                // What clients sent while nobody waited says nothing of what they have read since.
+                for recall in self.recalled.values_mut() {
+                    recall.heard = None;
+                }
+            }
         } else {
             self.breakers.waits_since = None;
         }

@@ -131,7 +131,7 @@ impl Core {
 
     /// Lets one object go that a store has, if memory is short.
     pub(super) fn make_room(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
-        if !self.somebody_waits_for_memory() {
+        if !self.somebody_waits_for_room() {
             self.room.left_bytes = 0;
             self.room.idle_rounds = 0;
             self.room.is_urged = false;
@@ -209,7 +209,10 @@ impl Core {
     /// been helped, the next is helped at once.
     fn is_to_help(&mut self) -> bool {
         let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
-        if !self.stalled.wait_for(Shortage::Payload) && !is_somebody_stranded() {
+        let is_offer_stalled = [Shortage::Payload, Shortage::Records]
+            .into_iter()
+            .any(|shortage| self.stalled.wait_for(shortage));
+        if !is_offer_stalled && !is_somebody_stranded() {
             self.room.left_bytes = 0;
             return self.room.is_urged;
         }
@@ -220,7 +223,7 @@ impl Core {
 
     /// While somebody waits, and more may leave, there is another round.
     pub(super) fn watch_for_room(&mut self, now: Nanoseconds) {
-        if !self.room.has_spare() || !self.somebody_waits_for_memory() {
+        if !self.room.has_spare() || !self.somebody_waits_for_room() {
             return;
         }
         let at = now.saturating_add(ROUND << self.room.idle_rounds.min(DOUBLED_MAX));

@@ -1,7 +1,7 @@
 //! Clients whose offers wait, and for what.
 //!
-//! What is short decides what helps: payloads leave memory for the file tier or for a store, and neither frees room for records,
-//! or makes requirements owe less.
+//! What is short decides what helps: payloads that move to the file tier free memory only; objects that a store has and that leave
+//! the pool free memory and room for records; neither makes requirements owe less.
 
 use std::collections::VecDeque;
 

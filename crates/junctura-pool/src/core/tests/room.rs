@@ -77,6 +77,27 @@ fn the_oldest_that_a_store_has_makes_room_and_is_told_to_be_there() {
 }
 
 #[test]
+fn what_a_store_has_makes_room_for_attributes_too() {
+    let (mut world, p, a) = with(|config| config.record_budget_bytes = Some(2000));
+    let d = world.join("d");
+    world.require(d, 1, "name=o1", false);
+    for number in 1..=30 {
+        world.offer(p, number, &format!("o{number}"), "payload", 0);
+        archive(&mut world, a, number);
+        if number == 1 {
+            continue;
+        }
+        assert_eq!(world.heard(p).last().unwrap(), &format!("{number}: offered v{number}"));
+    }
+    let stat = world.core.stat();
+    assert!(
+        stat.totals.dropped_archived > 20 && stat.memory.record_bytes <= 2000,
+        "{stat:?}"
+    );
+    assert_eq!(stat.totals.broken, 0, "spare objects go first");
+}
+
+#[test]
 fn what_anybody_needs_stays() {
     let (mut world, p, a) = world();
     let (c, d) = (world.join("c"), world.join("d"));
