@@ -91,10 +91,13 @@ fn is_same(marked: &str, own: &str) -> bool {
     marked == own || own.split_once('@').is_some_and(|(file, _)| file == marked)
 }
 
-/// Whether a store of this number is in that folder of this machine.
+/// Whether a store of this number is, or may be, in that folder of this machine.
 fn is_at(uri: &str, id: &str) -> bool {
     let folder = uri.strip_prefix("file://").map(Path::new);
-    folder.is_some_and(|folder| root::id_of(&LocalDisk::new(folder)).as_deref() == Some(id))
+    folder.is_some_and(|folder| {
+        let disk = LocalDisk::new(folder);
+        root::id_of(&disk).map_or_else(|| root::may_be_there(&disk), |found| found == id)
+    })
 }
 
 #[cold]

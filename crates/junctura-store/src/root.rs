@@ -2,6 +2,7 @@
 //!
 //! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`schemas.rs`).
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,10 +173,20 @@ pub(crate) fn is_there(disk: &dyn Disk) -> Result<bool> {
     }
 }
 
+/// Whether there is a store, or a file that may be the root of one: what cannot be read, or is no JSON, may.
+pub(crate) fn may_be_there(disk: &dyn Disk) -> bool {
+    match disk.read(NAME, BYTES_MAX) {
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        Ok(text) => serde_json::from_slice(&text).map_or(true, |found: serde_json::Value| {
+            found.get("format").is_some_and(|format| format == FORMAT)
+        }),
+    }
+}
+
 /// The number of the store that is there, as far as that can be read.
 pub(crate) fn id_of(disk: &dyn Disk) -> Option<String> {
-    let written: Written = serde_json::from_slice(&read_whole(disk, NAME, BYTES_MAX).ok()?).ok()?;
-    Some(written.id)
+    let found: serde_json::Value = serde_json::from_slice(&disk.read(NAME, BYTES_MAX).ok()?).ok()?;
+    Some(found.get("id")?.as_str()?.to_owned())
 }
 
 impl Root {

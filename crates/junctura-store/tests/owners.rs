@@ -449,6 +449,20 @@ fn a_file_above_a_link_makes_no_store_of_its_folder() {
     store.compact().unwrap();
 }
 
+#[test]
+fn a_store_that_cannot_be_read_is_still_a_store_above_a_link() {
+    for content in [&b"{"[..], b"{\"format\": \"junctura-store\", \"version\": 9}"] {
+        let folder = TempDir::new().unwrap();
+        let (root, other) = (folder.path().join("S"), folder.path().join("other"));
+        fs::create_dir_all(other.join("data")).unwrap();
+        fs::write(other.join("store.json"), content).unwrap();
+        let store = Store::create(&root, &[free()], brief()).unwrap();
+        _ = fs::remove_dir_all(root.join("data"));
+        std::os::unix::fs::symlink(other.join("data"), root.join("data")).unwrap();
+        assert_eq!(store.adopt().unwrap_err().code(), Code::Conflict);
+    }
+}
+
 /// As `cp --link` does: the files are the same ones.
 fn link_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

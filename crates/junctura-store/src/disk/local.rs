@@ -168,7 +168,7 @@ impl Disk for LocalDisk {
     fn store_above(&self, folder: &str) -> Option<String> {
         let real = self.path(folder).ok()?.canonicalize().ok()?;
         let mut above = real.ancestors();
-        let is_store = |folder: &Path| crate::root::id_of(&Self::new(folder)).is_some();
+        let is_store = |folder: &Path| crate::root::may_be_there(&Self::new(folder));
         let store = above.find(|folder| is_store(folder) && !is_one_file(folder, &self.root))?;
         Some(store.display().to_string())
     }
