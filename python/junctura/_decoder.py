@@ -36,6 +36,7 @@ _LENGTH = struct.Struct("<Q")
 _SECONDS_MAX = 120
 # Of the decoder's address space: its libraries, and for each point its value, its coordinates and what ecCodes unpacks.
 _MEMORY_LEAST = 4 << 30
+_MEMORY_MOST = 1 << 62
 _BYTES_PER_POINT = 64
 # No folder is searched for modules because the process happens to be in it.
 _PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from junctura._decoder import serve; serve()"
@@ -177,7 +178,7 @@ def _limited_memory() -> int:
     # It imports this module.
     from junctura import _messages
 
-    wanted = max(_MEMORY_LEAST, _messages.points_max() * _BYTES_PER_POINT)
+    wanted = min(max(_MEMORY_LEAST, _messages.points_max() * _BYTES_PER_POINT), _MEMORY_MOST)
     least = min(limit for limit in (*resource.getrlimit(resource.RLIMIT_AS), wanted) if limit >= 0)
     resource.setrlimit(resource.RLIMIT_AS, (least, least))
     return least

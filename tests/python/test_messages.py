@@ -43,6 +43,13 @@ def test_a_decoder_has_a_limit_of_memory() -> None:
         _decoder.decoded(b"x", int)
 
 
+def test_no_limit_of_points_is_too_large_for_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    _decoder._end()
+    monkeypatch.setenv(_messages.POINTS_VARIABLE, str(10**18))
+    assert _decoder.decoded(b"abc", len) == 3
+    _decoder._end()
+
+
 def test_a_decoder_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_decoder, "_SECONDS_MAX", 0)
     with pytest.raises(Corrupt, match="more than 0 s"):
