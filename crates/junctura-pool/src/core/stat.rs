@@ -86,7 +86,7 @@ pub struct Stat {
     pub clients: Vec<ClientStat>,
     /// The schemas of the pool.
     pub schemas: Vec<SchemaStat>,
-    /// Bytes that attributes, keys and index entries may take; [`MemoryStat::record_bytes`] is what they take.
+    /// Bytes that attributes, keys and index entries may take; `memory.record_bytes` is what they take.
     pub record_budget_bytes: u64,
     /// The limits in force.
     pub limits: Limits,
