@@ -20,7 +20,7 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// Reads a text of at most so many bytes.
 ///
 /// # Errors
-/// As [`read_bytes_of`]; `InvalidArgument` for bytes that are not UTF-8.
+/// `TooLarge` for a longer file, of which no more was read; `NotFound`; `InvalidArgument` for bytes that are not UTF-8; `Io`.
 pub fn read_text_of(path: &Path, bytes_max: u64) -> Result<String> {
     let bytes = read_bytes_of(path, bytes_max)?;
     let invalid = |cause: String| Error::new(Code::InvalidArgument, path.display().to_string(), cause);
@@ -30,7 +30,7 @@ pub fn read_text_of(path: &Path, bytes_max: u64) -> Result<String> {
 /// Reads a file for people, such as one of certificates, that need not be a text: at most [`TEXT_BYTES_MAX`] bytes.
 ///
 /// # Errors
-/// As [`read_bytes_of`].
+/// `TooLarge` for a longer file, of which no more was read; `NotFound`; `Io`.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_bytes_of(path, TEXT_BYTES_MAX)
 }
