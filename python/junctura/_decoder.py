@@ -1,4 +1,4 @@
-"""A process that decodes messages of which nobody knows whether all values are there.
+"""A process that decodes the GRIB messages whose values cannot be proven to be in the message.
 
 ```text
   decoded ── length | pickle of (read, message, arguments) ──► serve ──► read(message, ...) ──► ecCodes
@@ -8,7 +8,7 @@ One such process serves all threads of a process, one message at a time. It star
 its standard input does. If it crashes, or takes longer than `_SECONDS_MAX`, its message is `Corrupt`, and the next
 message starts another.
 
-It protects against crashes and foreign memory, not against a decoder that is taken over: it has the user's rights.
+It contains crashes and reads of foreign memory. It is no sandbox: the process has the user's rights.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from junctura.errors import Corrupt, Error, TooLarge
 
 _Result = TypeVar("_Result")
 _LENGTH = struct.Struct("<Q")
-# A decoder that takes longer has been led astray: JPEG 2000 takes some seconds for 64 Mi points.
+# For one message.
 _SECONDS_MAX = 120
 # Of the decoder's address space: its libraries, and for each point its value, its coordinates and what ecCodes unpacks.
 _MEMORY_LEAST = 4 << 30

@@ -122,7 +122,7 @@ def test_axes_are_those_that_eccodes_has_for_all_points(
     sample: str, j_first: int, north_last: int, west_last: int
 ) -> None:
     whole = made(sample)
-    ends = [_key(whole, f"{of}GridPointInDegrees") for of in _ENDS]
+    ends = [_asked(whole, f"{of}GridPointInDegrees", "codes_get") for of in _ENDS]
     keys: dict[str, Any] = {"jScansPositively": north_last, "iScansNegatively": west_last}
     if north_last:
         ends[:2] = ends[1::-1]
@@ -134,7 +134,7 @@ def test_axes_are_those_that_eccodes_has_for_all_points(
     assert dims == (["longitude", "latitude"] if j_first else ["latitude", "longitude"])
     mesh = dict(zip(dims, np.meshgrid(*(coords[dim] for dim in dims), indexing="ij"), strict=True))
     for name in dims:
-        theirs = _array(message, f"{name}s")
+        theirs = _asked(message, f"{name}s", "codes_get_array")
         assert np.allclose((mesh[name].reshape(-1) - theirs + 180) % 360, 180, rtol=0, atol=2e-3)
 
 
@@ -163,18 +163,10 @@ def test_a_message_whose_sections_are_shorter_than_their_templates_is_refused() 
         _labels.decoded(short, _labels.values_of)
 
 
-def _key(message: bytes, key: str) -> Any:
+def _asked(message: bytes, key: str, get: str) -> Any:
     handle = eccodes.codes_new_from_message(message)
     try:
-        return eccodes.codes_get(handle, key)
-    finally:
-        eccodes.codes_release(handle)
-
-
-def _array(message: bytes, key: str) -> Any:
-    handle = eccodes.codes_new_from_message(message)
-    try:
-        return eccodes.codes_get_array(handle, key)
+        return getattr(eccodes, get)(handle, key)
     finally:
         eccodes.codes_release(handle)
 
