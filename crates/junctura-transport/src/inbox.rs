@@ -55,22 +55,16 @@ impl Inbox {
     /// `Protocol` when the stream is out of step: a header that is none of ours, or descriptors and the frames that
     /// announce them do not match. It stays so; end the connection.
     pub fn next_frame(&mut self) -> Result<Option<(Frame<'_>, Option<OwnedFd>)>> {
-        let Some((
-            Frame {
-                kind,
-                descriptors,
-                request,
-                body,
-            },
-            length,
-        )) = Frame::split(&self.bytes[self.start..self.end])?
-        else {
+        let Some((frame, length)) = self.whole_frame()? else {
             self.no_stray_descriptors()?;
             return Ok(None);
         };
-        if self.come_apart && descriptors > 0 && self.descriptors.is_empty() {
-            return Ok(None);
-        }
+        let Frame {
+            kind,
+            descriptors,
+            request,
+            body,
+        } = frame;
         let body_bytes = body.len();
         let descriptor = self.descriptor(kind, descriptors)?;
         self.start += length;
@@ -84,6 +78,23 @@ impl Inbox {
             },
             descriptor,
         )))
+    }
+
+    /// The frame that [`Inbox::next_frame`] takes out next, left where it is; `None`: nothing whole is left.
+    ///
+    /// # Errors
+    /// `Protocol` for a header that is none of ours.
+    pub fn peek(&self) -> Result<Option<Frame<'_>>> {
+        Ok(self.whole_frame()?.map(|(frame, _)| frame))
+    }
+
+    /// The frame at the start, where it and its descriptor are here, and its length in bytes.
+    fn whole_frame(&self) -> Result<Option<(Frame<'_>, usize)>> {
+        let Some((frame, length)) = Frame::split(&self.bytes[self.start..self.end])? else {
+            return Ok(None);
+        };
+        let lacks_descriptor = self.come_apart && frame.descriptors > 0 && self.descriptors.is_empty();
+        Ok((!lacks_descriptor).then_some((frame, length)))
     }
 
     /// Says whether the stream may end here. Call it after [`crate::Received::End`], when all frames are taken out.

@@ -157,6 +157,27 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// The text of the selector that it asks by.
+    #[must_use]
+    pub fn selector(&self) -> Option<&str> {
+        fn target<'t>(target: &'t Target<'_>) -> Option<&'t str> {
+            match target {
+                Target::Selector(text) => Some(text),
+                Target::Key { .. } => None,
+            }
+        }
+        match self {
+            Self::Demand(body) => target(&body.target),
+            Self::Withdraw(body) | Self::Retire(body) => target(&body.target),
+            Self::List(body) => Some(&body.selector),
+            Self::Follow(body) => Some(&body.selector),
+            Self::Require(body) => Some(&body.selector),
+            Self::Subscribe(body) => Some(&body.selector),
+            Self::Bundles(body) => Some(&body.selector),
+            _ => None,
+        }
+    }
+
     /// The kind of frame it travels in.
     #[must_use]
     pub fn kind(&self) -> Kind {

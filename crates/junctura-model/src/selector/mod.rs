@@ -28,6 +28,7 @@ mod typed;
 
 pub use lexer::TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, ITEMS_MAX};
+pub use patterns::is_costly;
 pub use question::{Asked, Question};
 pub use set::SelectorSet;
 

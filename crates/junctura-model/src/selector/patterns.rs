@@ -11,7 +11,7 @@ use std::sync::Arc;
 use regex_automata::meta;
 
 use super::lexer::invalid;
-use super::parser::Item;
+use super::parser::{self, Ask, Item, Syntax};
 use crate::error::{Code, Error, Result};
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_TEXT_BYTES_MAX, PATTERNS_BYTES_MAX, PATTERNS_MAX};
 
@@ -19,6 +19,8 @@ use crate::limits::{PATTERN_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_TEXT_BYTES_M
 const FOLDED_WEIGHT: usize = 16;
 /// The same, where it may have a range of very many characters.
 const FOLDED_RANGE_WEIGHT: usize = 256;
+/// Bytes of texts without classes and repetition that compile quickly together.
+const CHEAP_BYTES_MAX: usize = 64;
 /// Bytes of memory for the states that matching with one expression has met.
 const STATES_BYTES_MAX: usize = 256 * 1024;
 
@@ -121,6 +123,29 @@ impl Patterns {
     }
 }
 
+/// Whether compiling the regular expressions of a selector may take longer than some 100 µs: they are more than short texts.
+#[must_use]
+pub fn is_costly(selector: &str) -> bool {
+    // Whoever cannot be read is refused before anything is compiled.
+    selector.contains('~')
+        && parser::parse(selector).is_ok_and(|syntax| cheap_bytes(&syntax, CHEAP_BYTES_MAX).is_none())
+}
+
+/// What is left of so many bytes of texts that compile quickly; `None`: not so much, or a text that may not.
+fn cheap_bytes(syntax: &Syntax<'_>, left: usize) -> Option<usize> {
+    match syntax {
+        Syntax::Test {
+            ask: Ask::Like(item), ..
+        } => {
+            let is_cheap = classes_weight(&item.text) == 0 && !item.text.contains(['{', '.']);
+            left.checked_sub(item.text.len()).filter(|_| is_cheap)
+        }
+        Syntax::All(parts) | Syntax::Any(parts) => parts.iter().try_fold(left, |left, part| cheap_bytes(part, left)),
+        Syntax::Not(part) => cheap_bytes(part, left),
+        Syntax::Everything | Syntax::Test { .. } => Some(left),
+    }
+}
+
 fn too_large() -> Error {
     exceeded(format!(
         "the regular expression is too large: compiled, one takes at most {PATTERN_BYTES_MAX} bytes, and those of a selector \
@@ -197,6 +222,27 @@ mod tests {
         assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
         let kept: usize = patterns.compiled.values().flatten().map(Pattern::bytes).sum();
         assert!(kept < PATTERNS_BYTES_MAX + (PATTERNS_MAX << 16), "{kept}");
+    }
+
+    #[test]
+    fn only_short_texts_without_classes_are_cheap() {
+        let cheap = [
+            "class=od",
+            "",
+            "name~^t",
+            "name~\"fc_(a|b)*$\",not type~an",
+            "name=\"[~]\"",
+            "name~",
+        ];
+        let costly = [
+            "name~\"[a-z]\"",
+            "name~\"a.b\"",
+            "not (class=od or name~\"x{9}\")",
+            r#"name~"\\w""#,
+            &format!("name~{},type~{}", "a".repeat(40), "b".repeat(40)),
+        ];
+        assert_eq!(cheap.map(is_costly), [false; 6]);
+        assert_eq!(costly.map(is_costly), [true; 5]);
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub(super) struct InterestId {
     birth: NonZeroU32,
 }
 
+/// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As the request gives it.
+    pub text: String,
+    /// What was read, or why it is refused.
+    pub selectors: Result<SelectorSet>,
+}
+
 /// One standing interest.
 pub(super) enum Interest {
     Demand(Waiting),
@@ -172,7 +181,15 @@ impl Core {
     }
 
     pub(super) fn selectors(&self, text: &str) -> Result<SelectorSet> {
-        SelectorSet::parse(text, &self.config.schemas)
+        match &self.prepared {
+            Some(prepared) if prepared.text == text => prepared.selectors.clone(),
+            _ => SelectorSet::parse(text, &self.config.schemas),
+        }
+    }
+
+    /// The next request may have a selector that was read before; `None`: no request has.
+    pub fn prepare(&mut self, selector: Option<Prepared>) {
+        self.prepared = selector;
     }
 
     /// The visible objects that match, in no order.

@@ -73,6 +73,7 @@ use components::Components;
 use drain::Drain;
 use expiry::Expiries;
 use interest::Interest;
+pub use interest::Prepared;
 use keys::Keys;
 use lease::WaitingLease;
 use object::Object;
@@ -99,6 +100,7 @@ pub struct Core {
     keys: Keys,
     tombstones: Tombstones,
     interests: Slab<Interest>,
+    prepared: Option<Prepared>,
     /// By the number of an interest.
     standing: Vec<Standing>,
     weights: Weights,
@@ -191,6 +193,7 @@ impl Core {
             keys: Keys::default(),
             tombstones: Tombstones::default(),
             interests: Slab::new(),
+            prepared: None,
             standing: Vec::new(),
             weights: Weights::default(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),

@@ -8,6 +8,7 @@ use junctura_wire::Reply;
 
 use super::poller::Ready;
 use super::traffic::Traffic;
+use super::turn::ReadTurn;
 
 /// A client with more than this unread is not read itself, until it has caught up.
 const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
@@ -29,17 +30,6 @@ pub(super) struct Connection {
     /// Its client has died; what it said before is still read.
     pub(super) last_words: Option<LastWords>,
     waits_for: Ready,
-}
-
-/// What is left to read without waiting for something to come.
-#[derive(Default)]
-pub(super) struct ReadTurn {
-    /// The inbox holds frames that the last turn had no time for.
-    pub(super) has_leftover: bool,
-    /// The next turn is noted.
-    pub(super) is_noted: bool,
-    /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
-    pub(super) is_last: bool,
 }
 
 impl Connection {
@@ -92,9 +82,10 @@ impl Connection {
         !self.is_paused && !self.is_closing && !self.turn.is_last
     }
 
-    /// Whether something has come already that no descriptor will tell of.
+    /// Whether something has come already that no descriptor will tell of, and can be answered.
     pub(super) fn has_more(&mut self) -> bool {
         self.is_heard()
+            && !self.turn.waits_for_selector()
             && (self.turn.has_leftover || self.inbox.wants_descriptor() || !self.carrier.incoming().may_sleep())
     }
 
@@ -121,7 +112,7 @@ impl Connection {
     /// What is to be waited for from now on, if it is not what was waited for.
     pub(super) fn changed_interest(&mut self) -> Option<Ready> {
         let interest = Ready {
-            readable: self.is_heard(),
+            readable: self.is_heard() && !self.turn.waits_for_selector(),
             writable: !self.outbox.is_empty() && self.carrier.outgoing().waits_for_socket(),
             ended: false,
         };

@@ -7,6 +7,7 @@
 //! what it is owed stays bounded by its windows and limits. A client whose process has died is noticed by the end of its
 //! socket, or by its pidfd when a forked child keeps the socket open.
 
+mod compiler;
 mod connection;
 mod embedded;
 mod incarnation;
@@ -14,6 +15,7 @@ mod newcomers;
 mod poller;
 mod spiller;
 mod traffic;
+mod turn;
 mod world;
 
 use std::collections::VecDeque;
@@ -22,18 +24,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, Result, Schema, selector};
 use junctura_transport::{Address, Carrier, Inbox, Listener, Parts, Received, Rings, UnixCarrier, for_clients};
 use junctura_wire::Request;
-use junctura_wire::body::{Hello, Target};
+use junctura_wire::body::Hello;
 
 use crate::Config;
 use crate::core::{Core, Nanoseconds};
+use compiler::Compiler;
 use connection::{Connection, LastWords};
 pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
+use turn::{Clock, Preparation, Turn, is_quick};
 use world::World;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -55,13 +59,14 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// Requirements with names that stand before the first client comes.
     pub requirements: Vec<Written>,
-    /// Time after which other clients get their turn, whatever else one client has sent. A request that has begun ends.
+    /// Time after which other clients get their turn, whatever else one client has sent; also the time of all clients together
+    /// whose requests take long, between two looks at sockets. A request that has begun ends.
     pub turn: Duration,
 }
 
 impl ServerOptions {
-    /// Some hundred requests of the usual kind.
-    pub const TURN: Duration = Duration::from_millis(1);
+    /// About a hundred requests of the usual kind.
+    pub const TURN: Duration = Duration::from_micros(250);
     /// About what it takes to sleep and be woken.
     pub const SPIN: Duration = Duration::from_micros(20);
     /// Shorter than what service managers and batch systems wait between asking and killing.
@@ -92,6 +97,7 @@ pub struct Server {
     options: ServerOptions,
     deserted_since: Option<Instant>,
     newcomers: Newcomers,
+    compiler: Compiler,
     /// Why it ends was said.
     is_left: bool,
     /// Clients whose inboxes or rings hold more than was taken out in their turn.
@@ -170,6 +176,8 @@ impl Server {
         let wakeup = Arc::new(poller::eventfd()?);
         poller.add(listener.as_fd(), Wakeup::Listener)?;
         poller.add(wakeup.as_fd(), Wakeup::Stop)?;
+        let compiler = Compiler::start(options.config.schemas.clone())?;
+        poller.add(compiler.bell(), Wakeup::Compiled)?;
         let spiller = options.config.spill.as_ref().map(Spiller::start).transpose()?;
         if let Some(spiller) = &spiller {
             poller.add(spiller.bell(), Wakeup::Spilled)?;
@@ -184,6 +192,7 @@ impl Server {
             options,
             deserted_since: None,
             newcomers: Newcomers::default(),
+            compiler,
             is_left: false,
             unfinished: VecDeque::new(),
             leaving: VecDeque::new(),
@@ -224,6 +233,7 @@ impl Server {
         let mut ready = Vec::new();
         loop {
             self.wait(&mut ready)?;
+            let awake = self.now();
             if ready == [Wakeup::Alarm] && self.is_quiet() {
                 self.core.idle();
             }
@@ -237,6 +247,7 @@ impl Server {
                     Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
                     Wakeup::Death { client } => self.died(client, "its process ended"),
                     Wakeup::Spilled => self.note_spilled(),
+                    Wakeup::Compiled => self.note_compiled(),
                 }
             }
             self.read_unfinished();
@@ -244,6 +255,7 @@ impl Server {
             let now = self.now();
             self.turn_overdue_away(now);
             self.core.tick(now, &mut self.world);
+            self.world.traffic.note_turn(now.saturating_sub(awake));
             self.tell_if_left();
             self.flush();
             if self.is_over() {
@@ -293,6 +305,18 @@ impl Server {
                 tracing::warn!(%error, "a payload could not be spilled");
             }
             self.core.spilled(now, job, outcome, &mut self.world);
+        }
+    }
+
+    /// Selectors were read: their clients go on with the requests that have them.
+    fn note_compiled(&mut self) {
+        let done: Vec<_> = self.compiler.take_done().collect();
+        for (client, prepared) in done {
+            if let Some(connection) = self.world.connections.get_mut(&client) {
+                connection.turn.selector = Preparation::Done(prepared);
+                self.world.touch(client);
+                self.read_again(client);
+            }
         }
     }
 
@@ -415,7 +439,7 @@ impl Server {
 
     /// Whether a client is here, and has not introduced itself in what has come from it either.
     fn is_still_new(&mut self, client: u32) -> bool {
-        self.read(client);
+        self.read(client, Turn::First);
         !self.core.has_joined(client) && self.world.connections.contains_key(&client)
     }
 
@@ -440,7 +464,7 @@ impl Server {
             self.world.touch(client);
         }
         if ready.readable {
-            self.read(client);
+            self.read(client, Turn::First);
         }
     }
 
@@ -461,10 +485,13 @@ impl Server {
     }
 
     /// Takes what has come from a client, for one turn: others get theirs before it is read again.
-    fn read(&mut self, client: u32) {
+    fn read(&mut self, client: u32, turn: Turn) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
+        if connection.turn.waits_for_selector() {
+            return;
+        }
         if !connection.is_heard() {
             if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
                 self.lost(client, &reason);
@@ -477,7 +504,7 @@ impl Server {
             self.world.traffic.read(bytes);
         }
         let now = self.now();
-        let done = self.answer_all(now, client, &mut inbox);
+        let done = self.answer_all(now, client, &mut inbox, turn);
         let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
         if has_come {
             self.heard_at = now;
@@ -485,7 +512,8 @@ impl Server {
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
             connection.turn.has_leftover = matches!(done, Ok(Done::Leftover));
-            if connection.has_more() || connection.last_words.is_some() {
+            let goes_on = connection.has_more() || connection.last_words.is_some();
+            if goes_on && !connection.turn.waits_for_selector() {
                 self.read_again(client);
             }
         }
@@ -508,8 +536,9 @@ impl Server {
         }
     }
 
-    /// Gives turns to clients that wait for another one, and not to so many that sockets and timers wait long.
+    /// Gives turns to clients that wait for another one, for the time of one turn: sockets and timers do not wait long.
     fn read_unfinished(&mut self) {
+        let clock = Clock::start(self.now(), self.options.turn);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
             let Some(client) = self.unfinished.pop_front() else {
                 return;
@@ -517,37 +546,78 @@ impl Server {
             if let Some(connection) = self.world.connections.get_mut(&client) {
                 connection.turn.is_noted = false;
             }
-            self.read(client);
+            self.read(client, Turn::Further);
+            if clock.is_over(self.now()) {
+                return;
+            }
         }
     }
 
     /// Answers the frames of an inbox, or as many as one turn has time for.
-    fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox) -> Result<Done> {
-        /// How many requests that take little time are answered between two looks at the clock.
-        const QUICK_MAX: u32 = 16;
-        let mut quick = 0;
-        while let Some((frame, _descriptor)) = inbox.next_frame()? {
+    fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox, turn: Turn) -> Result<Done> {
+        let mut clock = Clock::start(now, self.options.turn);
+        while let Some(frame) = inbox.peek()? {
+            let request = Request::decode(&frame);
+            let quick = request.as_ref().is_ok_and(is_quick);
+            if let Ok(request) = &request
+                && !quick
+                && !self.may_answer(client, request, turn)
+            {
+                return Ok(Done::Leftover);
+            }
             self.world.traffic.frames_read += 1;
-            match Request::decode(&frame) {
+            match request {
                 Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
                 Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
                     self.take_leave(client, frame.request);
                     return Ok(Done::All);
                 }
-                Ok(request) => {
-                    quick = if is_quick(&request) { quick + 1 } else { QUICK_MAX };
-                    self.core.request(now, client, frame.request, request, &mut self.world);
-                }
+                Ok(request) if quick => self.core.request(now, client, frame.request, request, &mut self.world),
+                Ok(request) => self.answer_at_length(now, client, frame.request, request),
                 Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
             }
-            if quick >= QUICK_MAX {
-                quick = 0;
-                if !inbox.is_empty() && self.now().saturating_sub(now) >= self.options.turn.as_nanos() as u64 {
-                    return Ok(Done::Leftover);
-                }
+            drop(inbox.next_frame()?);
+            if (!quick || clock.counts()) && !inbox.is_empty() && clock.is_over(self.now()) {
+                return Ok(Done::Leftover);
             }
         }
-        Ok(Done::All)
+        // Descriptors that no frame announces are an error.
+        inbox.next_frame().map(|_| Done::All)
+    }
+
+    /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that.
+    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: Turn) -> bool {
+        let Some(connection) = self.world.connections.get_mut(&client) else {
+            return true;
+        };
+        if !connection.turn.takes(request, turn) {
+            return false;
+        }
+        let is_prepared = matches!(connection.turn.selector, Preparation::Done(_));
+        let costly = request
+            .selector()
+            .filter(|text| !is_prepared && selector::is_costly(text));
+        if let Some(text) = costly {
+            connection.turn.selector = Preparation::Ordered;
+            self.compiler.order(client, text.to_owned());
+            // Its socket is not looked at meanwhile.
+            self.world.touch(client);
+        }
+        costly.is_none()
+    }
+
+    /// Answers a request that may take long, and notes how long it took.
+    fn answer_at_length(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>) {
+        let connection = self.world.connections.get_mut(&client);
+        let prepared = connection.and_then(|connection| connection.turn.take_prepared());
+        let began = self.now();
+        self.core.prepare(prepared);
+        self.core.request(now, client, number, request, &mut self.world);
+        self.core.prepare(None);
+        let took = self.now().saturating_sub(began);
+        if let Some(connection) = self.world.connections.get_mut(&client) {
+            connection.turn.note_request(took);
+        }
     }
 
     /// Loses a client that has died, once all that it said was read.
@@ -701,15 +771,6 @@ enum Done {
     All,
     /// The turn was over before.
     Leftover,
-}
-
-/// Whether a request takes little time, whatever stands in the pool.
-fn is_quick(request: &Request<'_>) -> bool {
-    match request {
-        Request::Offer { .. } | Request::Stage { .. } | Request::Release(_) | Request::Return(_) => true,
-        Request::Demand(demand) => matches!(demand.target, Target::Key { .. }),
-        _ => false,
-    }
 }
 
 /// What the system refused.

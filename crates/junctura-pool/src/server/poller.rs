@@ -39,6 +39,8 @@ pub(super) enum Wakeup {
     },
     /// The file tier has written something.
     Spilled,
+    /// A selector with regular expressions was read.
+    Compiled,
 }
 
 impl Ready {
@@ -58,6 +60,7 @@ const DEATH: u64 = 4;
 const ALARM: u64 = 5;
 const BELL: u64 = 6;
 const SPILLED: u64 = 7;
+const COMPILED: u64 = 8;
 
 impl Wakeup {
     fn token(self) -> u64 {
@@ -69,6 +72,7 @@ impl Wakeup {
             Self::Death { client } => DEATH << 32 | u64::from(client),
             Self::Bell { client } => BELL << 32 | u64::from(client),
             Self::Spilled => SPILLED << 32,
+            Self::Compiled => COMPILED << 32,
         }
     }
 
@@ -93,6 +97,7 @@ impl Wakeup {
             DEATH => Some(Self::Death { client }),
             BELL => Some(Self::Bell { client }),
             SPILLED => Some(Self::Spilled),
+            COMPILED => Some(Self::Compiled),
             _ => None,
         }
     }

@@ -3,9 +3,11 @@
 use junctura_model::{Code, Error};
 use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier, wait};
 use junctura_wire::{Reply, Request, VERSION, body};
+use std::time::Duration;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Embedded, Server, ServerOptions, private_address};
+use super::{Embedded, Preparation, Server, ServerOptions, Turn, private_address};
 use crate::{Config, Limits};
 
 /// A server for so many clients.
@@ -122,9 +124,10 @@ fn without_descriptors_for_rings_a_client_is_told_so() {
     assert!(error.cause().contains(&cause), "{error}");
 }
 
-/// A server for so many clients, whose turns the test takes.
+/// A server for so many clients, whose turns the test takes. No turn ends early.
 fn stepped(clients: usize) -> Server {
     let options = ServerOptions {
+        turn: Duration::MAX,
         config: Config {
             limits: Limits {
                 clients,
@@ -181,7 +184,7 @@ fn the_connection_of_one_that_says_goodbye_ends_when_the_pool_has_let_go_of_it()
     requests.push(Request::Goodbye);
     ask(&mut client, requests);
     while server.leaving.is_empty() {
-        server.read(1);
+        server.read(1, Turn::Further);
     }
     let mut turns = 0;
     while server.core.has_joined(1) {
@@ -201,7 +204,7 @@ fn one_that_is_turned_away_makes_room_while_another_leaves_in_parts() {
     let mut heavy = connected(&mut server);
     ask(&mut heavy, introduction(900));
     while server.core.stat().interests.standing < 900 {
-        server.read(1);
+        server.read(1, Turn::Further);
     }
     server.lost(1, "its connection ended");
     let _silent = connected(&mut server);
@@ -226,7 +229,7 @@ fn one_that_is_given_up_is_no_newcomer() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, vec![Request::Stat]);
-    server.read(1);
+    server.read(1, Turn::Further);
     server.flush();
     assert!(!server.world.connections.contains_key(&1));
     assert_eq!(server.newcomers.deadline(), None);
@@ -241,4 +244,88 @@ fn so_many_get_another_turn_between_two_looks_at_sockets() {
     assert_eq!(server.unfinished, [65, 66, 67, 68, 69, 70]);
     server.read_unfinished();
     assert!(server.unfinished.is_empty());
+    // Together they have the time of one turn.
+    server.options.turn = Duration::ZERO;
+    (1..=3).for_each(|client| server.read_again(client));
+    server.read_unfinished();
+    assert_eq!(server.unfinished, [2, 3]);
+}
+
+#[test]
+fn what_is_not_quick_waits_until_sockets_were_looked_at() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    ask(&mut client, introduction(1));
+    server.read(1, Turn::First);
+    assert!(server.core.has_joined(1) && server.core.stat().interests.standing == 0);
+    server.read_unfinished();
+    assert_eq!(server.core.stat().interests.standing, 1);
+}
+
+/// A subscription whose expressions take long to compile.
+fn costly<'a>() -> Request<'a> {
+    Request::Subscribe(body::Subscribe {
+        selector: r#"name~"[a-z]{3}""#.into(),
+        events: body::events::OFFERED,
+    })
+}
+
+#[test]
+fn nothing_waits_for_expressions_but_their_client() {
+    let mut server = stepped(4);
+    let (mut client, mut other) = (connected(&mut server), connected(&mut server));
+    let mut requests = introduction(0);
+    requests.extend([costly(), Request::Stat, costly()]);
+    ask(&mut client, requests);
+    server.read(1, Turn::Further);
+    let waits = |server: &Server| server.world.connections[&1].turn.waits_for_selector();
+    let standing = |server: &Server| server.core.stat().interests.standing;
+    assert!(waits(&server) && server.core.has_joined(1) && standing(&server) == 0);
+    ask(&mut other, introduction(1));
+    server.read(2, Turn::Further);
+    assert_eq!(standing(&server), 1);
+    // One that is not read waits for nothing else, either.
+    server.read(1, Turn::Further);
+    server.flush();
+    assert!(waits(&server) && server.unfinished.is_empty());
+    for count in [2, 3] {
+        wait(server.compiler.bell(), Interest::READ).unwrap();
+        server.note_compiled();
+        assert!(!waits(&server));
+        server.read_unfinished();
+        assert_eq!(standing(&server), count);
+    }
+    assert!(matches!(server.world.connections[&1].turn.selector, Preparation::None));
+}
+
+#[test]
+fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    let mut requests = introduction(0);
+    requests.extend([costly(), costly(), Request::Goodbye]);
+    ask(&mut client, requests);
+    server.read(1, Turn::Further);
+    drop(client);
+    server.died(1, "its process ended");
+    server.read_unfinished();
+    assert!(server.core.has_joined(1) && server.unfinished.is_empty());
+    for _ in 0..2 {
+        assert!(server.core.has_joined(1));
+        wait(server.compiler.bell(), Interest::READ).unwrap();
+        server.note_compiled();
+        server.read_unfinished();
+    }
+    assert!(!server.core.has_joined(1));
+    server.flush();
+    // One that is lost before is forgotten.
+    let mut client = connected(&mut server);
+    let mut requests = introduction(0);
+    requests.push(costly());
+    ask(&mut client, requests);
+    server.read(2, Turn::Further);
+    server.lost(2, "its connection ended");
+    wait(server.compiler.bell(), Interest::READ).unwrap();
+    server.note_compiled();
+    assert!(!server.core.has_joined(2) && !server.unfinished.contains(&2));
 }

@@ -17,6 +17,8 @@ pub(super) struct Traffic {
     /// Messages to clients.
     pub(super) frames_written: u64,
     pub(super) bytes_written: u64,
+    /// The longest time from one look at sockets and rings to the next, without sleep.
+    pub(super) longest_turn_ns: u64,
 }
 
 impl Traffic {
@@ -28,5 +30,10 @@ impl Traffic {
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.writes += 1;
         self.bytes_written += bytes as u64;
+    }
+
+    /// From one look at sockets and rings to the next.
+    pub(super) fn note_turn(&mut self, took_ns: u64) {
+        self.longest_turn_ns = self.longest_turn_ns.max(took_ns);
     }
 }
