@@ -1,10 +1,12 @@
-//! How long a server serves nobody, when very many objects go at once.
+//! How long a server serves nobody, when very many objects go at once, or a request concerns very many.
 //!
 //! ```text
 //! silence expire|retire|retract|die [COUNT [AT_ONCE]]
+//! silence list|follow|demand|nothing|require [COUNT [AT_ONCE]]
 //! ```
-//! Prints JSON: the longest time that one event took, how long it took until all had gone, and in how many events. `AT_ONCE` is
-//! how many objects an event lets go; what it is in a server unless given. The objects lie in slots of shared memory that nobody
+//! Prints JSON: the longest time that one event took, how long all took, and how many events that were. `first_ms` is the time of
+//! the request itself. `AT_ONCE` is how many objects an event lets go, or a request looks at without being prepared; what it is in a
+//! server unless given. `nothing` demands what no object is, by a regular expression. The objects lie in slots of shared memory that nobody
 //! touches; their keys are those of an ensemble forecast under the built-in schema `mars`.
 
 use std::process::ExitCode;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
 use junctura_pool::{Config, Effects, SpillJob};
-use junctura_wire::body::{Follow, GroupTerms, Hello, Lease, Require, Retract, Target, Withdraw};
+use junctura_wire::body::{Demand, Follow, GroupTerms, Hello, Lease, List, Order, Require, Retract, Target, Withdraw};
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -64,6 +66,7 @@ impl Pool {
             ..Config::default()
         };
         config.leaving_at_once = at_once.unwrap_or(config.leaving_at_once);
+        config.looked_at_once = at_once.unwrap_or(config.looked_at_once);
         config.limits.segments_per_client = usize::MAX >> 32;
         Ok(Self {
             core: Core::new(config)?,
@@ -125,6 +128,22 @@ impl Pool {
         }
         self.core.idle();
         Ok(())
+    }
+
+    fn look(&mut self, what: &str, count: u64, client: u32, request: Request<'_>) -> String {
+        let began = Instant::now();
+        let mut is_ready = false;
+        while !is_ready {
+            self.timed(|core, _| is_ready = core.look_ahead(client, &request));
+        }
+        let ahead = self.longest.as_secs_f64() * 1e3;
+        let asked = Instant::now();
+        self.ask(client, request);
+        let first = asked.elapsed().as_secs_f64() * 1e3;
+        let (all, events) = (began.elapsed().as_secs_f64() * 1e3, self.events + 1);
+        format!(
+            r#"{{"what": "{what}", "objects": {count}, "first_ms": {first:.2}, "longest_before_ms": {ahead:.2}, "all_ms": {all:.0}, "events": {events}}}"#
+        )
     }
 
     fn timed(&mut self, event: impl FnOnce(&mut Core, &mut Nowhere)) {
@@ -197,6 +216,9 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
     if what != "die" && pool.core.stat().objects.visible != count {
         return Err(Error::new(Code::Protocol, "objects", "not all are visible"));
     }
+    if let Some(request) = question(what) {
+        return Ok(pool.look(what, count, other, request));
+    }
     let began = Instant::now();
     match what {
         "expire" => pool.timed(|core, fx| core.tick(OVER, fx)),
@@ -228,6 +250,35 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
     Ok(format!(
         r#"{{"what": "{what}", "objects": {count}, "first_ms": {first:.2}, "longest_after_ms": {longest:.2}, "all_ms": {all:.0}, "events": {events}}}"#
     ))
+}
+
+/// A request that concerns all objects.
+fn question(what: &str) -> Option<Request<'static>> {
+    let demand = |selector| {
+        Request::Demand(Demand {
+            target: Target::selector(selector),
+            timeout_ms: Some(0),
+            requirement: None,
+            requirement_name: None,
+            incomplete: false,
+        })
+    };
+    Some(match what {
+        "list" => Request::List(List {
+            selector: "".into(),
+            order: Order::Key,
+            incomplete: false,
+            bundle: None,
+        }),
+        "follow" => Request::Follow(Follow {
+            window: 100,
+            ..Follow::default()
+        }),
+        "demand" => demand("step>=0"),
+        "nothing" => demand("param~\"^[a-s]+$\""),
+        "require" => Request::Require(Require::default()),
+        _ => return None,
+    })
 }
 
 /// A field of an ensemble forecast: 50 members, 100 levels, steps as needed.

@@ -173,6 +173,7 @@ impl Plan {
             stuck_after_ns: tight(rng, 50, 1, 100, 60_000) * 1_000_000,
             orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             leaving_at_once: 256,
+            looked_at_once: 1000,
             components: 0,
             tombstones: if recorded {
                 32_768
@@ -368,6 +369,7 @@ impl Plan {
             record_budget_bytes: None,
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
+            looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),
             limits: Limits {
                 segments_per_client: rules.segments_per_client,
@@ -394,6 +396,9 @@ impl Rules {
         }
         if rng.percent(10) {
             self.components = rng.between(1, 3) as usize;
+        }
+        if rng.percent(25) {
+            self.looked_at_once = rng.between(0, 3) as usize;
         }
     }
 }

@@ -254,6 +254,7 @@ impl World {
 
     pub(crate) fn read(&mut self, id: u32, number: u64, ask: &Ask, bytes: &[u8], rng: &mut Rng) -> Checked {
         note!(self, "the server reads {number} of client {id}");
+        self.look_ahead();
         self.note_beginnings(id, number, ask);
         let frame = match Frame::split(bytes) {
             Ok(Some((frame, length))) if length == bytes.len() => frame,
@@ -263,10 +264,25 @@ impl World {
             &Cause::Request(id, number, ask),
             rng,
             |core, now, recorder| match Request::decode(&frame) {
-                Ok(request) => core.request(now, id, frame.request, request, recorder),
+                Ok(request) => {
+                    while !core.look_ahead(id, &request) {}
+                    core.request(now, id, frame.request, request, recorder);
+                }
                 Err(error) => core.garbage(now, id, frame.request, &error, recorder),
             },
         )
+    }
+
+    /// The server prepares the next requests of all clients by one step each.
+    fn look_ahead(&mut self) {
+        for client in self.clients.iter().flatten() {
+            let next = client.up.front().map(|(_, _, bytes)| Frame::split(bytes));
+            if let Some(Ok(Some((frame, _)))) = next
+                && let Ok(request) = Request::decode(&frame)
+            {
+                let _ = self.core.look_ahead(client.id, &request);
+            }
+        }
     }
 
     /// What is visible when the server begins to answer is what its reader is owed.

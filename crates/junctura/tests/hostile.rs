@@ -7,7 +7,8 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use junctura::{EventKind, Pool};
+use junctura::{EventKind, Pool, Target, WithdrawOptions};
+use junctura_pool::Config;
 use junctura_pool::server::{Server, ServerOptions};
 use junctura_transport::{
     Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, Scribbler, UnixCarrier, wait,
@@ -174,6 +175,50 @@ fn a_client_that_asks_much_at_once_is_answered_in_turns() {
         pool.retract(&format!("r{number}")).unwrap();
     }
     works(&pool, "turns");
+}
+
+#[test]
+fn a_request_about_very_many_objects_is_answered_in_turns() {
+    const OBJECTS: usize = 2000;
+    let server = Server::start_embedded(ServerOptions {
+        turn: Duration::ZERO,
+        config: Config {
+            looked_at_once: 10,
+            ..Config::default()
+        },
+        ..ServerOptions::default()
+    })
+    .unwrap();
+    let url = server.address().to_string();
+    let open = || Pool::builder().url(&url).schema("free").open().unwrap();
+    let pool = open();
+    offer(&pool, OBJECTS, 1);
+    std::thread::scope(|scope| {
+        let lists = [(); 3].map(|()| {
+            scope.spawn(|| {
+                let pool = open();
+                let entries = pool.list("name~\"^[0-9]+$\"").unwrap();
+                let names: Vec<_> = entries.iter().filter_map(|entry| entry.get("name")).collect();
+                assert!(names.is_sorted() && names.len() == OBJECTS);
+                assert_eq!(pool.demand("name~\"^[0-9]\"", Some(Duration::ZERO)).unwrap().len(), 1);
+                assert_eq!(pool.follow("name~\"^1...$\"").unwrap().take(1000).count(), 1000);
+            })
+        });
+        // Their bytes are more than one, and no list has them.
+        for number in 0.. {
+            let object = format!("x{number}");
+            pool.offer([("name", object.as_str())], b"").unwrap();
+            pool.withdraw(Target::key([("name", object.as_str())]), WithdrawOptions::default())
+                .unwrap();
+            if lists.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                break;
+            }
+        }
+        for list in lists {
+            list.join().unwrap();
+        }
+    });
+    works(&pool, "many");
 }
 
 #[test]

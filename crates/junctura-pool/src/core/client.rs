@@ -192,6 +192,7 @@ impl Core {
     pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const REQUESTS_MAX: usize = 256;
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
+        self.forget_ahead(client);
         let Some(state) = self.clients.get(&client) else {
             return false;
         };
@@ -219,6 +220,7 @@ impl Core {
         if !self.clients.contains_key(&client) {
             return;
         }
+        self.forget_ahead(client);
         self.tell_about_client(client, events::LEFT, reason, fx);
         let Some(state) = self.clients.get_mut(&client) else {
             return;

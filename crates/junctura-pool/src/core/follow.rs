@@ -74,7 +74,7 @@ impl Following {
 
     /// How many objects stand in its queue.
     pub(super) fn queued(&self) -> usize {
-        let first = self.first_phase.as_ref().map_or(0, |phase| phase.entries().len());
+        let first = self.first_phase.as_ref().map_or(0, Incremental::len);
         first + self.live.len()
     }
 
@@ -137,10 +137,13 @@ impl Core {
             _ => self.sequence,
         };
         let (first, live, missed) = match (requirement, cursor) {
-            (Some(id), _) => (self.owed_waiting(id)?, Vec::new(), Vec::new()),
-            (None, None) if follow.only_new => (Vec::new(), Vec::new(), Vec::new()),
-            (None, None) => (self.visible_matches(&selectors), Vec::new(), Vec::new()),
-            (None, Some(cursor)) => self.resume(&selectors, &sorting, &cursor)?,
+            (Some(id), _) => (Incremental::new(self.owed_waiting(id)?), Vec::new(), Vec::new()),
+            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
+            (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
+            (None, Some(cursor)) => {
+                let (first, live, missed) = self.resume(&selectors, &sorting, &cursor)?;
+                (Incremental::new(first), live, missed)
+            }
         };
         let following = Following {
             client,
@@ -152,7 +155,7 @@ impl Core {
             window: follow.window,
             in_flight: 0,
             until_live: follow.until_live,
-            first_phase: Some(Incremental::new(first)),
+            first_phase: Some(first),
             live: live.into(),
         };
         let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
@@ -174,8 +177,8 @@ impl Core {
         let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
             return;
         };
-        let first = following.first_phase.iter().flat_map(Incremental::entries);
-        for &object in first.chain(&following.live) {
+        let first = following.first_phase.iter().flat_map(Incremental::iter);
+        for object in first.chain(following.live.iter().copied()) {
             self.objects[object as usize].watchers += 1;
         }
     }
@@ -452,7 +455,7 @@ impl Core {
     /// Clean-up of a follow that was taken from the table.
     pub(super) fn end_follow(&mut self, id: u32, mut following: Following) {
         if let Some(mut phase) = following.first_phase.take() {
-            for object in phase.drain() {
+            for object in phase.take_all() {
                 self.unwatch(object);
             }
         }

@@ -7,10 +7,13 @@ use junctura_model::selector::{Selector, SelectorSet};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Target};
+use roaring::RoaringBitmap;
 
+use super::ahead::Ahead;
 use super::client::Pending;
 use super::demand::Waiting;
 use super::follow::Following;
+use super::order::Incremental;
 use super::require::Requirement;
 use super::subscribe::Subscription;
 use super::{Core, Nanoseconds};
@@ -188,8 +191,10 @@ impl Core {
     }
 
     /// The next request may have a selector that was read before; `None`: no request has.
-    pub fn prepare(&mut self, selector: Option<Prepared>) {
-        self.prepared = selector;
+    ///
+    /// Gives back what was there before.
+    pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
+        std::mem::replace(&mut self.prepared, selector)
     }
 
     /// The visible objects that match, in no order.
@@ -201,9 +206,27 @@ impl Core {
         found
     }
 
+    /// The visible objects that match, to be given in the order of the request that is going on.
+    pub(super) fn sorted_matches(&mut self, selectors: &SelectorSet) -> Incremental {
+        self.index_all();
+        match self.take_ahead(selectors).filter(Ahead::is_sorted) {
+            Some(ahead) => {
+                let mut found = ahead.into_sorted();
+                if self.is_behind() {
+                    found.retain(|id| !self.is_out_of_sight(&self.objects[id as usize]));
+                }
+                found
+            }
+            None => Incremental::new(self.visible_matches(selectors)),
+        }
+    }
+
     /// Those that match, what is out of sight included.
     pub(super) fn all_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
         self.index_all();
+        if let Some(ahead) = self.take_ahead(selectors) {
+            return ahead.into_found();
+        }
         let mut found = Vec::new();
         for (schema, selector) in typed(selectors, self.listing.len()) {
             for id in self.listing[schema].candidates(selector) {
@@ -217,6 +240,14 @@ impl Core {
             }
         }
         found
+    }
+
+    /// The indexed objects that may match.
+    pub(super) fn candidates(&self, selectors: &SelectorSet) -> RoaringBitmap {
+        let of_schemas = typed(selectors, self.listing.len());
+        of_schemas
+            .map(|(schema, selector)| self.listing[schema].candidates(selector))
+            .fold(RoaringBitmap::new(), |all, some| all | some)
     }
 
     /// What a target names: a selector set, or a key's identity and its text.

@@ -33,25 +33,25 @@ impl Core {
             .as_deref()
             .map(|path| self.bundles_under(path))
             .transpose()?;
-        let mut found = self.visible_matches(&selectors);
+        let mut found = self.sorted_matches(&selectors);
         if list.incomplete {
             found.extend(self.staged_matches(&selectors));
         }
         if let Some(among) = among {
-            found.retain(|&id| among.contains(&self.objects[id as usize].bundle));
+            found.retain(|id| among.contains(&self.objects[id as usize].bundle));
         }
         self.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
         self.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
-            rest: Incremental::new(found),
+            rest: found,
             bytes,
         };
         self.add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.sequence));
         if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
-            for &object in listing.rest.entries() {
+            for object in listing.rest.iter() {
                 self.objects[object as usize].watchers += 1;
             }
         }
@@ -124,8 +124,7 @@ impl Core {
     pub(super) fn drop_list(&mut self, client: u32, request: u64) {
         if let Some(mut listing) = self.take_listing(client, request) {
             self.weigh_asked_no_more(client, listing.bytes);
-            let rest: Vec<u32> = listing.rest.drain().collect();
-            for object in rest {
+            for object in listing.rest.take_all() {
                 self.unwatch(object);
             }
         }

@@ -13,6 +13,7 @@
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
+mod ahead;
 mod archive;
 mod awaited;
 mod backlog;
@@ -63,6 +64,7 @@ use junctura_wire::{Reply, Request};
 use slab::Slab;
 
 use crate::{Config, Effects};
+use ahead::Ahead;
 use awaited::Awaited;
 use backlog::Backlog;
 pub use backlog::Departing;
@@ -101,6 +103,10 @@ pub struct Core {
     tombstones: Tombstones,
     interests: Slab<Interest>,
     prepared: Option<Prepared>,
+    /// What the next requests of clients are prepared with.
+    ahead: BTreeMap<u32, Ahead>,
+    /// Whose request is going on, where it was prepared.
+    ahead_of: Option<u32>,
     /// By the number of an interest.
     standing: Vec<Standing>,
     weights: Weights,
@@ -194,6 +200,8 @@ impl Core {
             tombstones: Tombstones::default(),
             interests: Slab::new(),
             prepared: None,
+            ahead: BTreeMap::new(),
+            ahead_of: None,
             standing: Vec::new(),
             weights: Weights::default(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
@@ -247,7 +255,11 @@ impl Core {
         if !self.recalled.is_empty() {
             self.note_heard(client);
         }
-        self.answer(now, client, number, request, fx);
+        match self.use_ahead(client, &request) {
+            Some(refusal) => self.fail(now, client, number, &refusal, fx),
+            None => self.answer(now, client, number, request, fx),
+        }
+        self.forget_ahead(client);
         self.follow_up(now, fx);
         self.note_left(client);
     }

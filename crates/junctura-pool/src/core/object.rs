@@ -291,7 +291,9 @@ impl Core {
                 RecordRef::trusted(&object.record),
                 &self.config.schemas[usize::from(object.schema)],
             );
+            self.note_unindexed(id);
         }
+        let object = &self.objects[id as usize];
         let (until, bundle) = (object.until, object.bundle);
         match until {
             Until::Time(_) => self.went_before_its_time(),
@@ -398,7 +400,7 @@ impl Core {
             .is_some_and(|object| object.sequence == sequence && object.is_visible() && !object.is_indexed)
     }
 
-    fn index_next(&mut self) {
+    pub(super) fn index_next(&mut self) {
         let Some((id, sequence)) = self.unindexed.pop_front() else {
             return;
         };
@@ -407,6 +409,7 @@ impl Core {
             object.is_indexed = true;
             let schema = usize::from(object.schema);
             self.listing[schema].insert(id, RecordRef::trusted(&object.record), &self.config.schemas[schema]);
+            self.note_indexed(id);
         }
     }
 }

@@ -109,26 +109,75 @@ pub(super) struct Incremental {
     entries: Vec<u32>,
     /// Boundaries: everything from a boundary on comes before everything below it. The last is the nearest.
     boundaries: Vec<usize>,
+    /// What is sorted already and yet to be given, each run's next one last. None is empty.
+    runs: Vec<Vec<u32>>,
+    /// The run of each place comes before those of the two places below it.
+    are_heaped: bool,
 }
 
 impl Incremental {
     pub(super) fn new(entries: Vec<u32>) -> Self {
         Self {
             entries,
-            boundaries: Vec::new(),
+            ..Self::default()
         }
     }
 
+    /// Runs, each with the one that comes first last, and what is in no order.
+    pub(super) fn merged(mut runs: Vec<Vec<u32>>, entries: Vec<u32>) -> Self {
+        runs.retain(|run| !run.is_empty());
+        Self {
+            entries,
+            runs,
+            ..Self::default()
+        }
+    }
+
+    /// How much is yet to be given.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() + self.runs.iter().map(Vec::len).sum::<usize>()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.runs.is_empty()
     }
 
     /// What is yet to be given, in no order.
-    pub(super) fn entries(&self) -> &[u32] {
-        &self.entries
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.entries.iter().chain(self.runs.iter().flatten()).copied()
+    }
+
+    /// Adds more, before anything was given.
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = u32>) {
+        self.entries.extend(more);
+    }
+
+    /// Leaves out what does not pass, before anything was given.
+    pub(super) fn retain(&mut self, mut passes: impl FnMut(u32) -> bool) {
+        self.entries.retain(|&id| passes(id));
+        for run in &mut self.runs {
+            run.retain(|&id| passes(id));
+        }
+        self.runs.retain(|run| !run.is_empty());
     }
 
     pub(super) fn next(&mut self, mut compare: impl FnMut(u32, u32) -> Ordering) -> Option<u32> {
+        self.sort_next(&mut compare);
+        if !self.are_heaped {
+            self.are_heaped = true;
+            for place in (0..self.runs.len() / 2).rev() {
+                self.sink(place, &mut compare);
+            }
+        }
+        match (self.entries.last(), self.head(0)) {
+            (Some(&entry), Some(head)) if compare(entry, head).is_lt() => self.entries.pop(),
+            (_, Some(_)) => self.pop_run(&mut compare),
+            (_, None) => self.entries.pop(),
+        }
+    }
+
+    /// What comes first among the entries becomes the last of them.
+    fn sort_next(&mut self, compare: &mut impl FnMut(u32, u32) -> Ordering) {
         const SORTED_AT_ONCE: usize = 64;
         while self.boundaries.last() == Some(&self.entries.len()) {
             self.boundaries.pop();
@@ -145,12 +194,47 @@ impl Incremental {
             self.entries[start..].sort_unstable_by(|&a, &b| compare(b, a));
             self.boundaries.extend(start + 1..self.entries.len());
         }
-        self.entries.pop()
     }
 
-    pub(super) fn drain(&mut self) -> std::vec::Drain<'_, u32> {
-        self.boundaries.clear();
-        self.entries.drain(..)
+    /// What comes first in a run.
+    fn head(&self, place: usize) -> Option<u32> {
+        self.runs.get(place)?.last().copied()
+    }
+
+    fn pop_run(&mut self, compare: &mut impl FnMut(u32, u32) -> Ordering) -> Option<u32> {
+        let next = self.runs.first_mut()?.pop();
+        if self.runs[0].is_empty() {
+            self.runs.swap_remove(0);
+        }
+        self.sink(0, compare);
+        next
+    }
+
+    /// The run of a place goes down until those below come after it.
+    fn sink(&mut self, mut place: usize, compare: &mut impl FnMut(u32, u32) -> Ordering) {
+        let mut is_before = |runs: &Self, one: usize, other: usize| match (runs.head(one), runs.head(other)) {
+            (Some(one), Some(other)) => compare(one, other).is_lt(),
+            _ => false,
+        };
+        loop {
+            let below = 2 * place + 1;
+            let first = if is_before(self, below + 1, below) {
+                below + 1
+            } else {
+                below
+            };
+            if !is_before(self, first, place) {
+                return;
+            }
+            self.runs.swap(first, place);
+            place = first;
+        }
+    }
+
+    /// Everything that is yet to be given, in no order.
+    pub(super) fn take_all(&mut self) -> Vec<u32> {
+        let all = std::mem::take(self);
+        all.entries.into_iter().chain(all.runs.into_iter().flatten()).collect()
     }
 }
 
@@ -208,6 +292,34 @@ attributes:
             let mut incremental = Incremental::new(mixed);
             let given: Vec<u32> = std::iter::from_fn(|| incremental.next(|a, b| a.cmp(&b))).collect();
             assert_eq!(given, sorted);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merges_what_is_sorted_with_what_is_not(
+            runs in proptest::collection::vec(proptest::collection::vec(0u32..50, 0..20), 0..12),
+            entries in proptest::collection::vec(0u32..50, 0..200),
+        ) {
+            let mut sorted: Vec<u32> = runs.iter().flatten().chain(&entries).copied().filter(|id| id % 7 != 0).collect();
+            sorted.sort_unstable();
+            let mut runs = runs;
+            for run in &mut runs {
+                run.sort_unstable_by(|a, b| b.cmp(a));
+            }
+            let mut merged = Incremental::merged(runs, Vec::new());
+            merged.extend(entries);
+            merged.retain(|id| id % 7 != 0);
+            let mut there: Vec<u32> = merged.iter().collect();
+            there.sort_unstable();
+            prop_assert_eq!(&there, &sorted);
+            let mut given = Vec::new();
+            while let Some(next) = merged.next(|a, b| a.cmp(&b)) {
+                given.push(next);
+                prop_assert_eq!(merged.len() + given.len(), sorted.len());
+                prop_assert_eq!(merged.is_empty(), merged.len() == 0);
+            }
+            prop_assert_eq!(given, sorted);
         }
     }
 }

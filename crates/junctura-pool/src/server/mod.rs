@@ -37,7 +37,7 @@ pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
-use turn::{Clock, Preparation, Turn, is_quick};
+use turn::{Clock, Preparation, ReadTurn, Turn, is_quick};
 use world::World;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -561,7 +561,7 @@ impl Server {
             let quick = request.as_ref().is_ok_and(is_quick);
             if let Ok(request) = &request
                 && !quick
-                && !self.may_answer(client, request, turn)
+                && !self.may_answer(client, request, turn, &clock)
             {
                 return Ok(Done::Leftover);
             }
@@ -585,8 +585,9 @@ impl Server {
         inbox.next_frame().map(|_| Done::All)
     }
 
-    /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that.
-    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: Turn) -> bool {
+    /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that, and one
+    /// that looks at very many objects is prepared, as far as there is time.
+    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: Turn, clock: &Clock) -> bool {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return true;
         };
@@ -602,21 +603,45 @@ impl Server {
             self.compiler.order(client, text.to_owned());
             // Its socket is not looked at meanwhile.
             self.world.touch(client);
+            return false;
         }
-        costly.is_none()
+        self.look_ahead(client, request, clock)
+    }
+
+    /// Prepares a request until its client's turn is over; whether it is ready.
+    fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &Clock) -> bool {
+        let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
+        let before = self.core.prepare(prepared);
+        debug_assert!(before.is_none(), "it is of one request");
+        let mut is_ready = self.core.look_ahead(client, request);
+        if !is_ready && let Some(turn) = self.turn_of(client) {
+            turn.note_request(Nanoseconds::MAX);
+        }
+        while !is_ready && !clock.is_over(self.now()) {
+            is_ready = self.core.look_ahead(client, request);
+        }
+        if let Some(prepared) = self.core.prepare(None)
+            && let Some(turn) = self.turn_of(client)
+        {
+            turn.selector = Preparation::Done(prepared);
+        }
+        is_ready
+    }
+
+    fn turn_of(&mut self, client: u32) -> Option<&mut ReadTurn> {
+        Some(&mut self.world.connections.get_mut(&client)?.turn)
     }
 
     /// Answers a request that may take long, and notes how long it took.
     fn answer_at_length(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>) {
-        let connection = self.world.connections.get_mut(&client);
-        let prepared = connection.and_then(|connection| connection.turn.take_prepared());
+        let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
         let began = self.now();
         self.core.prepare(prepared);
         self.core.request(now, client, number, request, &mut self.world);
         self.core.prepare(None);
         let took = self.now().saturating_sub(began);
-        if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.turn.note_request(took);
+        if let Some(turn) = self.turn_of(client) {
+            turn.note_request(took);
         }
     }
 

@@ -78,6 +78,8 @@ pub struct Rules {
     pub orphan_timeout_ns: u64,
     /// How many objects go in one event before others get their turn.
     pub leaving_at_once: usize,
+    /// In a pool with more visible objects, requests that look at them are prepared.
+    pub looked_at_once: usize,
     /// The pool is for so many programs, and ends with them; 0: it does not.
     pub components: usize,
     /// Keys remembered as gone.
