@@ -14,8 +14,8 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use junctura_copy::{Fingerprint, Kept, Pack};
 use junctura_layout::{DIMENSIONS_MAX, Element, Layout, Plan, Side};
@@ -48,15 +48,29 @@ const BYTES_PER_RUN: usize = 4;
 const LAYOUTS_MAX: usize = 64;
 /// Bytes of their texts together, unless only the last two are kept.
 const LAYOUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of the texts of all layouts that the links of a process keep together, as they were read.
+const ALL_LAYOUT_BYTES_MAX: usize = 4 << 20;
+/// Those that are kept.
+static ALL_LAYOUT_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 /// What all channels of a link have in common for packing.
 #[derive(Debug)]
 pub(crate) struct LinkPacking {
     plans: Kept<Planned>,
-    /// By their texts; that which was used last is the first.
-    layouts: VecDeque<(String, Arc<Layout>)>,
+    /// Those that are kept; that which was used last is the first.
+    layouts: VecDeque<KeptLayout>,
+    /// Bytes of texts of layouts that are kept here and elsewhere.
+    layout_bytes: Arc<AtomicUsize>,
     asked_bytes: Arc<AtomicUsize>,
     listed: Arc<AtomicUsize>,
+}
+
+/// A layout as it was read, and its text.
+#[derive(Debug)]
+struct KeptLayout {
+    text: String,
+    layout: Arc<Layout>,
+    _bytes: Reserved,
 }
 
 /// A plan, and how many runs it lists.
@@ -78,6 +92,7 @@ impl Default for LinkPacking {
         Self {
             plans: Kept::new(KEPT_MAX, 4 * LISTED_MAX),
             layouts: VecDeque::new(),
+            layout_bytes: Arc::clone(&ALL_LAYOUT_BYTES),
             asked_bytes: Arc::default(),
             listed: Arc::default(),
         }
@@ -85,25 +100,37 @@ impl Default for LinkPacking {
 }
 
 impl LinkPacking {
-    /// The layout of this text.
+    /// The layout of this text. It is kept, unless all links keep too much already.
     fn layout(&mut self, text: &str) -> Result<Arc<Layout>> {
-        let at = self.layouts.iter().position(|(known, _)| known == text);
-        let one = match at.and_then(|at| self.layouts.remove(at)) {
-            Some(one) => one,
-            None => (text.to_owned(), Arc::new(text.parse()?)),
-        };
-        let layout = Arc::clone(&one.1);
-        self.layouts.push_front(one);
-        let (mut bytes, mut fitting) = (0, 0);
-        for (text, _) in self.layouts.iter().take(LAYOUTS_MAX) {
-            bytes += text.len();
-            if fitting >= 2 && bytes > LAYOUT_BYTES_MAX {
+        let at = self.layouts.iter().position(|known| known.text == text);
+        if let Some(known) = at.and_then(|at| self.layouts.remove(at)) {
+            let layout = Arc::clone(&known.layout);
+            self.layouts.push_front(known);
+            return Ok(layout);
+        }
+        let layout: Arc<Layout> = Arc::new(text.parse()?);
+        self.make_room(text.len());
+        if let Some(bytes) = Reserved::take(&self.layout_bytes, text.len(), ALL_LAYOUT_BYTES_MAX) {
+            self.layouts.push_front(KeptLayout {
+                text: text.to_owned(),
+                layout: Arc::clone(&layout),
+                _bytes: bytes,
+            });
+        }
+        Ok(layout)
+    }
+
+    /// Makes room for one more layout, whose text has so many bytes. That which was used last stays.
+    fn make_room(&mut self, bytes: usize) {
+        let (mut bytes, mut fitting) = (bytes, 0);
+        for known in self.layouts.iter().take(LAYOUTS_MAX - 1) {
+            bytes += known.text.len();
+            if fitting >= 1 && bytes > LAYOUT_BYTES_MAX {
                 break;
             }
             fitting += 1;
         }
         self.layouts.truncate(fitting);
-        Ok(layout)
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Config {
     pub orphan_timeout: Duration,
     /// How many objects an event lets go before others get their turn. What goes later is out of sight already.
     pub leaving_at_once: usize,
+    /// How many objects an event delivers to follows before others get their turn.
+    pub delivered_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
     pub looked_at_once: usize,
     /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
@@ -76,6 +78,7 @@ impl Default for Config {
             record_budget_bytes: None,
             orphan_timeout: Duration::from_mins(1),
             leaving_at_once: 256,
+            delivered_at_once: 256,
             looked_at_once: 1000,
             until_gone: Vec::new(),
             limits: Limits::default(),

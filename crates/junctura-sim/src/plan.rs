@@ -369,6 +369,7 @@ impl Plan {
             record_budget_bytes: None,
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
+            delivered_at_once: usize::MAX,
             looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),
             limits: Limits {

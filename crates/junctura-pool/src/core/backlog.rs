@@ -13,12 +13,13 @@
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
 //! goes, nobody is broken for want of memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use junctura_model::selector::SelectorSet;
 use junctura_wire::Reply;
 use slab::Slab;
 
+use super::interest::Interest;
 use super::keys::Filed;
 use super::object::{Object, Until, Why};
 use super::spill::Leaving;
@@ -31,6 +32,10 @@ pub(super) struct Backlog {
     queue: VecDeque<Left>,
     /// So many more may go in this event.
     may_go: usize,
+    /// So many more are delivered in this event.
+    may_deliver: usize,
+    /// Follows, and groups, that have more to give than this event may deliver.
+    delivering: BTreeSet<u32>,
     /// How much ever came into the queue, how much of it when this event began, and how much has left it.
     came: u64,
     came_before: u64,
@@ -57,6 +62,19 @@ enum Left {
 }
 
 impl Backlog {
+    /// Whether a follow, or a group, may give more in this event. Else the rest comes in the next tick.
+    pub(super) fn may_deliver(&mut self, interest: u32) -> bool {
+        if self.may_deliver == 0 {
+            self.delivering.insert(interest);
+        }
+        self.may_deliver > 0
+    }
+
+    /// One more was given.
+    pub(super) fn count_delivery(&mut self) {
+        self.may_deliver = self.may_deliver.saturating_sub(1);
+    }
+
     /// Whether one more may go in this event; if so, it is counted.
     pub(super) fn take_turn(&mut self) -> bool {
         let may = self.may_go > 0;
@@ -95,6 +113,7 @@ impl Core {
     pub(super) fn begin(&mut self, now: Nanoseconds) {
         self.now = now;
         self.backlog.may_go = self.config.leaving_at_once.max(1);
+        self.backlog.may_deliver = self.config.delivered_at_once.max(1);
         self.backlog.came_before = self.backlog.came;
     }
 
@@ -125,6 +144,29 @@ impl Core {
     #[must_use]
     pub fn is_behind(&self) -> bool {
         !self.backlog.queue.is_empty() || self.expiries.next().is_some_and(|at| at <= self.now)
+    }
+
+    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
+    #[must_use]
+    pub fn is_delivering(&self) -> bool {
+        !self.backlog.delivering.is_empty()
+    }
+
+    /// Delivers what earlier events had no time for, as much as may be in one.
+    pub(super) fn deliver_more(&mut self, fx: &mut impl Effects) {
+        let delivering = std::mem::take(&mut self.backlog.delivering);
+        if delivering.is_empty() {
+            return;
+        }
+        for interest in delivering {
+            match self.interests.get(interest as usize) {
+                Some(Interest::Follow(_)) => self.pump(interest, fx),
+                Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
+                // It has ended, and another may have its number.
+                Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
+            }
+        }
+        self.follow_up(self.now, fx);
     }
 
     /// What has yet to go, in the order of its turns; for those who check.

@@ -12,6 +12,7 @@ use super::archive::Awaits;
 use super::interest::InterestId;
 use super::list::Listing;
 use super::offer::WaitingOffer;
+use super::require::Requirement;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -192,28 +193,38 @@ impl Core {
     pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const REQUESTS_MAX: usize = 256;
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
+        const OWED_MAX: usize = 1000;
         self.forget_ahead(client);
         let Some(state) = self.clients.get(&client) else {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
-        if state.pending.len() <= REQUESTS_MAX && bytes_left == 0 {
+        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
             return false;
         }
         let some = oldest_of(state.pending.keys().copied().collect(), REQUESTS_MAX);
         self.begin(now);
+        let mut owed = 0;
         for request in some {
+            let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
+            owed += pending.map_or(0, |pending| self.owed_to(pending));
             self.abandon(now, client, request, fx);
-            if self
-                .clients
-                .get(&client)
-                .is_none_or(|state| state.selector_bytes <= bytes_left)
-            {
+            let state = self.clients.get(&client);
+            if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
                 break;
             }
         }
         self.follow_up(now, fx);
         true
+    }
+
+    /// How much a request's requirement is owed.
+    fn owed_to(&self, pending: &Pending) -> usize {
+        match pending {
+            Pending::Requirement(id) => self.requirement_ref(*id).map_or(0, Requirement::owed_count),
+            _ => 0,
+        }
     }
 
     pub(super) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {

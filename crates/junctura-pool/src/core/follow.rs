@@ -279,10 +279,13 @@ impl Core {
         }
     }
 
-    /// Delivers as much as the window allows.
-    fn pump(&mut self, id: u32, fx: &mut impl Effects) {
+    /// Delivers as much as the window allows, and as one event may.
+    pub(super) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
-        while let Some(next) = self.next_of_follow(id) {
+        while self.backlog.may_deliver(id)
+            && let Some(next) = self.next_of_follow(id)
+        {
+            self.backlog.count_delivery();
             let Some(following) = self.following(id) else { return };
             let (via_requirement, is_closing) = (following.requirement, following.is_closing());
             let (object, first_phase) = match next {

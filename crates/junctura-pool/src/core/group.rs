@@ -185,12 +185,13 @@ impl Core {
 
     /// Gives what waits to members, as long as one has room.
     pub(super) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
-        loop {
+        while self.backlog.may_deliver(id) {
             self.tell_live(id, fx);
             let Some(&sequence) = self.group_ref(id).and_then(|group| group.waiting.first()) else {
                 return;
             };
             let Some(member) = self.next_member(id) else { return };
+            self.backlog.count_delivery();
             if let Some(group) = self.group_mut(id) {
                 group.waiting.pop_first();
             }

@@ -99,6 +99,8 @@ pub struct Core {
     clients_seen: u32,
     sequence: u64,
     objects: Slab<Object>,
+    /// By their keys, earlier versions that requirements were owed when newer ones came.
+    superseded: BTreeSet<(u128, u32)>,
     keys: Keys,
     tombstones: Tombstones,
     interests: Slab<Interest>,
@@ -196,6 +198,7 @@ impl Core {
             clients_seen: 0,
             sequence: 0,
             objects: Slab::new(),
+            superseded: BTreeSet::new(),
             keys: Keys::default(),
             tombstones: Tombstones::default(),
             interests: Slab::new(),
@@ -400,6 +403,7 @@ impl Core {
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.begin(self.now);
         self.catch_up(fx);
+        self.deliver_more(fx);
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
             self.moment(due.max(self.now), fx);
             if self.is_behind() {
@@ -442,7 +446,7 @@ impl Core {
     /// When [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
-        if self.is_behind() {
+        if self.is_behind() || self.is_delivering() {
             Some(self.now)
         } else {
             self.next_due()

@@ -359,6 +359,9 @@ impl Core {
         let needed = stays || is_used || object.departs.is_some();
         if !needed {
             let object = self.objects.remove(id as usize);
+            if object.state == State::Superseded {
+                self.superseded.remove(&(object.key, id));
+            }
             self.weigh_object_no_more(&object.record);
             self.spare.keep(object.record);
         }

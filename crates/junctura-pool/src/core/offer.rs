@@ -377,6 +377,10 @@ impl Core {
             }
         };
         self.hide(earlier, State::Superseded);
+        let object = &self.objects[earlier as usize];
+        if object.owed > 0 {
+            self.superseded.insert((object.key, earlier));
+        }
         self.count.superseded += 1;
         self.tell_about_removal(earlier, fx);
         let key = self.objects[earlier as usize].key;

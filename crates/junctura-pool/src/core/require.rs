@@ -83,6 +83,11 @@ struct Owed {
 }
 
 impl Requirement {
+    /// How many objects it is owed.
+    pub(super) fn owed_count(&self) -> usize {
+        self.owed.len()
+    }
+
     pub(super) fn new(whose: Whose, selectors: SelectorSet, newest_only: bool, bounds: Bounds) -> Self {
         Self {
             whose,
@@ -637,18 +642,7 @@ impl Core {
 
     /// Superseded versions of a key that requirements still keep.
     pub(super) fn kept_versions(&self, key: u128) -> Vec<u32> {
-        let mut kept: Vec<u32> = self
-            .requirements
-            .iter()
-            .filter_map(|id| self.requirement_ref(id))
-            .flat_map(|requirement| requirement.owed.values().map(|owed| owed.object))
-            .filter(|&id| {
-                let object = &self.objects[id as usize];
-                object.key == key && object.state == State::Superseded
-            })
-            .collect();
-        kept.sort_unstable();
-        kept.dedup();
-        kept
+        let versions = self.superseded.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id);
+        versions.filter(|&id| self.objects[id as usize].owed > 0).collect()
     }
 }

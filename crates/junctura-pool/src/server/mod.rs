@@ -265,7 +265,8 @@ impl Server {
     }
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
-        if self.unfinished.is_empty() && self.leaving.is_empty() && !self.core.is_behind() {
+        let core_waits = !self.core.is_behind() && !self.core.is_delivering();
+        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits {
             let deadline = self.deadline();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);

@@ -1,7 +1,7 @@
 //! Many of a kind: what leaves costs what it had, and what gets its number later is another.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Demand, Target, events};
+use junctura_wire::body::{Demand, GroupTerms, Target, events};
 
 use super::World;
 
@@ -164,4 +164,107 @@ fn the_requests_of_a_client_that_leaves_end_in_their_order() {
     let mut left: Vec<u64> = world.core.clients[&c].pending.keys().copied().collect();
     left.sort_unstable();
     assert_eq!(left, (257..=600).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_follow_gives_so_many_in_one_event_and_the_rest_in_the_next() {
+    let mut world = World::with(|config| config.delivered_at_once = 2);
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    for (number, name) in (1..).zip(["a", "b", "c", "d", "e"]) {
+        world.offer(p, number, name, "", 0);
+    }
+    world.follow(c, 1, |follow| follow.until_live = true);
+    assert_eq!(
+        world.heard(c),
+        ["1: began v5", "1: got a v1  first", "1: got b v2  first"]
+    );
+    assert!(world.core.is_delivering() && world.core.deadline() == Some(0));
+    // What comes between keeps its place.
+    world.withdraw(p, 9, "d", Some(0), true);
+    let mut events = vec![world.heard(c)];
+    world.offer(p, 10, "f", "", 0);
+    events.push(world.heard(c));
+    while world.core.is_delivering() {
+        world.pass(0);
+        events.push(world.heard(c));
+    }
+    let got = |lines: &Vec<String>| lines.iter().filter(|line| line.contains("got")).count();
+    assert!(events.iter().all(|event| got(event) <= 2), "{events:?}");
+    assert_eq!(
+        events.concat()[..5],
+        [
+            "1: got c v3  first",
+            "1: gap withdrawn d v4",
+            "1: got e v5  first",
+            "1: live",
+            "1: got f v6 "
+        ]
+    );
+    // One that ends meanwhile gives nothing more.
+    world.follow(d, 1, |_| {});
+    world.leave(d);
+    world.pass(0);
+    assert!(!world.core.is_delivering());
+}
+
+#[test]
+fn a_group_gives_so_many_in_one_event_and_the_rest_in_the_next() {
+    let mut world = World::with(|config| config.delivered_at_once = 2);
+    let (p, c) = (world.join("p"), world.join("c"));
+    for (number, name) in (1..).zip(["a", "b", "c", "d", "e"]) {
+        world.offer(p, number, name, "", 0);
+    }
+    world.follow(c, 1, |follow| {
+        follow.group = Some("g".into());
+        follow.group_terms = Some(GroupTerms::default());
+    });
+    let mut given = world.heard(c);
+    while world.core.is_delivering() {
+        assert!(
+            given.iter().filter(|line| line.contains("got")).count() <= 2,
+            "{given:?}"
+        );
+        world.pass(0);
+        given = world.heard(c);
+    }
+    assert_eq!(world.core.stat().totals.delivered, 5);
+}
+
+#[test]
+fn a_client_that_many_requirements_kept_much_for_leaves_in_turns() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    for number in 0..300 {
+        world.offer(p, number, &format!("n{number}"), "", 1);
+    }
+    for number in 0..10 {
+        world.require(c, number, "", false);
+    }
+    let mut turns = 0;
+    while world.core.wind_down(world.now, c, &mut world.fx) {
+        turns += 1;
+    }
+    assert_eq!(turns, 2, "of four requirements each; the rest is little");
+    world.leave(c);
+    assert_eq!(world.core.stat().interests.owed, 0);
+}
+
+#[test]
+fn versions_of_a_key_that_requirements_keep_are_found_by_the_key() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    for number in 0..6 {
+        world.offer(p, number, ["a", "b"][number as usize % 2], "", 0);
+    }
+    world.withdraw(p, 9, "a", Some(0), true);
+    assert_eq!(world.core.superseded.len(), 2, "those of b");
+    world.withdraw(p, 10, "b", Some(0), true);
+    assert!(world.core.superseded.is_empty());
+    let done: Vec<_> = world
+        .heard(p)
+        .into_iter()
+        .filter(|line| line.contains("done"))
+        .collect();
+    assert_eq!(done, ["9: done 3", "10: done 3"]);
 }

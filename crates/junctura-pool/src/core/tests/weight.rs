@@ -174,6 +174,9 @@ fn lists_weigh_until_they_are_over_and_follows_until_they_are_live() {
     world.ask(c, 5, Request::Stop(2));
     assert_eq!(weight(&world), 0);
     world.follow(c, 6, |follow| follow.window = 2000);
+    while world.core.is_delivering() {
+        world.pass(0);
+    }
     assert!((1..4400).contains(&weight(&world)), "{}", weight(&world));
     world.follow(c, 7, |follow| follow.window = 1);
     assert!(weight(&world) > 4400, "{}", weight(&world));
