@@ -18,6 +18,14 @@ fn pack<'a>(from: &'a str, to: &'a str, pieces: u64) -> body::Pack<'a> {
     }
 }
 
+/// A link that shares its limits with no other test.
+fn fresh_link() -> LinkPacking {
+    LinkPacking {
+        layout_bytes: Arc::default(),
+        ..LinkPacking::default()
+    }
+}
+
 /// A layout of so many slabs.
 fn slabs(count: usize) -> String {
     format!("shape=8 slabs={}", vec!["0:1"; count].join(";"))
@@ -31,7 +39,7 @@ fn limit(asked: Result<()>) -> String {
 
 #[test]
 fn what_one_client_asks_for_is_weighed_with_its_layouts_and_not_read() {
-    let (mut packing, link) = (Packing::default(), LinkPacking::default());
+    let (mut packing, link) = (Packing::default(), fresh_link());
     let to = slabs(240_000);
     let fit = ASKED_BYTES_MAX / to.len();
     for request in 0..fit as u64 {
@@ -57,7 +65,7 @@ fn what_one_client_asks_for_is_weighed_with_its_layouts_and_not_read() {
 
 #[test]
 fn what_the_clients_of_a_link_ask_for_is_weighed_together() {
-    let link = LinkPacking::default();
+    let link = fresh_link();
     let to = slabs(240_000);
     let mut clients = Vec::new();
     let refused = loop {
@@ -80,7 +88,7 @@ fn what_the_clients_of_a_link_ask_for_is_weighed_together() {
 
 #[test]
 fn a_layout_that_is_none_is_refused_when_its_turn_comes() {
-    let (mut packing, mut link) = (Packing::default(), LinkPacking::default());
+    let (mut packing, mut link) = (Packing::default(), fresh_link());
     packing.ask(1, &pack("shape=8", "shape=eight", 1), &link).unwrap();
     packing.ask(2, &pack("shape=8", "shape=8", 1), &link).unwrap();
     packing.ask(3, &pack("", "shape=8", 0), &link).unwrap();
@@ -103,7 +111,7 @@ fn a_layout_that_is_none_is_refused_when_its_turn_comes() {
 
 #[test]
 fn of_layouts_that_were_read_few_are_kept() {
-    let mut link = LinkPacking::default();
+    let mut link = fresh_link();
     let large = [slabs(200_000), slabs(200_001), slabs(200_002)];
     let [one, two, _] = large.each_ref().map(|text| link.layout(text).unwrap());
     assert_eq!(link.layouts.len(), 2);
@@ -117,11 +125,39 @@ fn of_layouts_that_were_read_few_are_kept() {
 
 #[test]
 fn plans_at_work_are_weighed_together() {
-    let link = LinkPacking::default();
+    let link = fresh_link();
     let mut held: Vec<_> = std::iter::from_fn(|| Reserved::take(&link.listed, LISTED_MAX, LINK_LISTED_MAX)).collect();
     assert_eq!(held.len(), LINK_LISTED_MAX / LISTED_MAX);
     assert!(Reserved::take(&link.listed, 1, LINK_LISTED_MAX).is_none());
     assert!(Reserved::take(&link.listed, usize::MAX, LINK_LISTED_MAX).is_none());
     held.pop();
     assert!(Reserved::take(&link.listed, LISTED_MAX, LINK_LISTED_MAX).is_some());
+}
+
+#[test]
+fn links_together_keep_layouts_of_so_many_bytes() {
+    let kept = Arc::<AtomicUsize>::default();
+    let mut links: Vec<_> = (0..12)
+        .map(|_| LinkPacking {
+            layout_bytes: Arc::clone(&kept),
+            ..LinkPacking::default()
+        })
+        .collect();
+    let large = [slabs(100_000), slabs(100_001)];
+    for link in &mut links {
+        for text in &large {
+            link.layout(text).unwrap();
+        }
+    }
+    let bytes = kept.load(Ordering::Relaxed);
+    let of_links: usize = links
+        .iter()
+        .flat_map(|link| &link.layouts)
+        .map(|one| one.text.len())
+        .sum();
+    assert!(bytes == of_links && bytes <= ALL_LAYOUT_BYTES_MAX && bytes > ALL_LAYOUT_BYTES_MAX / 2);
+    // One that keeps none reads them again, and keeps what there is room for.
+    assert!(links.last_mut().unwrap().layout("shape=8").is_ok());
+    drop(links);
+    assert_eq!(kept.load(Ordering::Relaxed), 0);
 }
