@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use hashbrown::{HashMap, HashSet};
+use junctura_model::limits::SCHEMA_BYTES_MAX;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::body::{self, Hello, Welcome, events};
 use junctura_wire::{Reply, VERSION};
@@ -122,9 +123,7 @@ impl Core {
             );
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
-        for text in &hello.schemas {
-            self.agree_on_schema(text)?;
-        }
+        self.agree_on_schemas(&hello.schemas)?;
         let peer = Peer {
             name: clip(&hello.name),
             host: clip(&hello.host),
@@ -143,7 +142,7 @@ impl Core {
                 version: VERSION,
                 incarnation: self.config.incarnation,
                 client,
-                schemas: self.config.schemas.iter().map(|schema| schema.to_yaml()).collect(),
+                schemas: self.schema_texts.clone(),
                 inline_bytes_max: self.config.inline_bytes_max,
                 payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
                 checked: self.config.checked,
@@ -154,6 +153,15 @@ impl Core {
         );
         self.tell_about_client(client, events::JOINED, "", fx);
         Ok(())
+    }
+
+    fn agree_on_schemas(&self, texts: &[String]) -> Result<()> {
+        let differing = || texts.iter().filter(|text| !self.schema_texts.contains(text));
+        if differing().map(String::len).sum::<usize>() > SCHEMA_BYTES_MAX {
+            let cause = format!("they have more than {SCHEMA_BYTES_MAX} bytes together");
+            return Err(Error::new(Code::TooLarge, "schemas of a client", cause));
+        }
+        differing().try_for_each(|text| self.agree_on_schema(text))
     }
 
     fn agree_on_schema(&self, text: &str) -> Result<()> {

@@ -95,6 +95,8 @@ const UNINDEXED_OBJECTS_MAX: usize = 8192;
 /// A pool's state. See the module's page.
 pub struct Core {
     config: Config,
+    /// Its schemas as YAML, as every client gets them.
+    schema_texts: Vec<String>,
     clients: HashMap<u32, Client>,
     clients_seen: u32,
     sequence: u64,
@@ -193,7 +195,9 @@ impl Core {
                 format!("{twice} is given twice"),
             ));
         }
+        let schema_texts = config.schemas.iter().map(|schema| schema.to_yaml()).collect();
         Ok(Self {
+            schema_texts,
             clients: HashMap::new(),
             clients_seen: 0,
             sequence: 0,
