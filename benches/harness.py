@@ -291,13 +291,15 @@ class Bench:
         (out / f"{self.name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def begin(name: str, about: str) -> Bench:
-    """Reads the options that every benchmark has."""
+def begin(name: str, about: str, options: Callable[[argparse.ArgumentParser], None] | None = None) -> Bench:
+    """Reads the options that every benchmark has, and those that ``options`` adds."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--out", default=str(ROOT / "bench-out"), help="folder for the figures (default: bench-out)")
     parser.add_argument("--quick", action="store_true", help="one short round: whether it runs, not how fast")
     parser.add_argument("--rounds", type=int, help="rounds that the contenders take turns in (default: 5, quick: 1)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name has this in it")
+    if options is not None:
+        options(parser)
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
     # Modules of a user's are compiled once, whatever the environment here says.

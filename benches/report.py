@@ -22,6 +22,8 @@ ORDER = (
     "spill",
     "list",
     "stuck",
+    "hostile",
+    "hostile_each",
     "network",
     "python_speed",
     "store",
