@@ -53,6 +53,8 @@ CORES_TO_PIN = 6
 OWED_BYTES = 64
 # Of a run, before what is measured; and after it, until it counts as failed.
 WARMUP_S, GRACE_S = 0.5, 8.0
+# With fewer, a run counts as failed.
+OBJECTS_MIN = 10
 # Rings of a client, each with a mebibyte at most, and what the server has read and not decided yet.
 CLIENT_BYTES = 3 << 20
 MIB = 1 << 20
@@ -405,14 +407,15 @@ def end_pair(load: Load, process: subprocess.Popen[str]) -> Figures:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    if process.returncode != 0 or not out:
-        lines = complaint.strip().splitlines() or ["it ended without a word"]
+    figures: Figures = json.loads(out) if out else {"objects": 0}
+    if figures["objects"] < OBJECTS_MIN:
+        lines = complaint.strip().splitlines() or [f"{figures['objects']} objects were handed over"]
         never = dict.fromkeys(("p50", "p99", "p999"), limit_s * 1e6)
         return {"failed": lines[-1][:300], "objects": 0, "objects_per_s": 0.0, "delivery_us": never}
-    figures: Figures = json.loads(out)
     kept = ("objects_per_s", "gib_per_s", "offer_us", "delivery_us", "server_cpu_us_per_object", "objects")
+    # "twice": of the run before, if a hostile client kept it.
     wrong = {name: figures[name] for name in ("lost", "damaged", "duplicates", "gaps") if figures[name]}
-    return {**{name: figures[name] for name in kept}, **({"failed": f"{wrong}"} if wrong else {})}
+    return {**{name: figures[name] for name in kept}, **({"wrong": wrong} if wrong else {})}
 
 
 def sample(loads: dict[str, Load], place: Place, kinds: list[str]) -> Figures:
@@ -496,7 +499,8 @@ COLUMNS = {
     "that waits for a core": "server.decider_waited_cores",
     "longest probe, ms": "probe_us.max",
     "memory, MiB": "memory.taken_mib",
-    "beyond accounted, MiB": "memory.more_mib",
+    "accounted": "memory.accounted_mib",
+    "beyond at once": "memory.more_mib",
 }
 
 
@@ -539,9 +543,8 @@ def at(figures: Figures, path: str) -> float:
 
 def notes(figures: Figures) -> list[str]:
     """What is unusual about a sample."""
-    found = [
-        f"{part} failed: {figures[part]['failed']}" for part in ("latency", "rate") if "failed" in figures.get(part, {})
-    ]
+    parts = [(part, word) for part in ("latency", "rate") for word in ("failed", "wrong")]
+    found = [f"{part} {word}: {figures[part][word]}" for part, word in parts if word in figures.get(part, {})]
     found += [f"{name}: {figures[name]}" for name in ("server_ended", "watch_failed") if name in figures]
     refused = figures.get("newcomers_us", {}).get("refused")
     found += (
