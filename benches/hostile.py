@@ -498,6 +498,7 @@ COLUMNS = {
     "its deciding thread": "server.decider_cores",
     "that waits for a core": "server.decider_waited_cores",
     "longest probe, ms": "probe_us.max",
+    "slowest newcomer, ms": "newcomers_us.max",
     "memory, MiB": "memory.taken_mib",
     "accounted": "memory.accounted_mib",
     "beyond at once": "memory.more_mib",
@@ -519,7 +520,7 @@ def ratios(case: dict[str, Any]) -> str:
         cells += [times(at(s, path) / at(f, path) for s, f in turns if at(f, path)) for path in paths]
         for path in COLUMNS.values():
             worst = max(at(s, path) for s in samples)
-            cells.append(f"{worst / 1000:.1f}" if path.startswith("probe") else f"{worst:.2f}"[:5].rstrip("."))
+            cells.append(f"{worst / 1000:.1f}" if "_us" in path else f"{worst:.2f}"[:5].rstrip("."))
         cells.append("; ".join(sorted({note for s in samples for note in notes(s)})))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)

@@ -433,6 +433,15 @@ def scans(hand: Hand) -> None:
             door.sync()
 
 
+def windows(hand: Hand) -> None:
+    """Follows of a few thousand objects with room for all of them, ended unread."""
+    with hand.opened() as door:
+        offer_many(hand, door, 5000)
+        for _ in hand.cycles():
+            stop_all(door, ask_all(door, FOLLOW, [follow(f"space={hand.space}", window=MIB, only_new=False)]))
+            door.sync()
+
+
 def withdrawals(hand: Hand) -> None:
     """Withdraws objects that many requirements of its own are owed."""
     with hand.opened() as door:
@@ -450,7 +459,7 @@ def waiting_leases(hand: Hand) -> None:
         ask_all(door, LEASE, [lease(MIB)])
         budget_bytes = json.loads(door.ask(STAT)[1])["memory"]["budget_bytes"]
         for _ in hand.cycles():
-            numbers = ask_all(door, LEASE, [lease(budget_bytes - 4 * MIB) for _ in range(4000)])
+            numbers = ask_all(door, LEASE, [lease(budget_bytes) for _ in range(4000)])
             door.say(frame(CANCEL, number_body(number), door.number()) for number in numbers)
             door.sync()
 
@@ -567,6 +576,7 @@ KINDS: dict[str, Callable[[Hand], None]] = {
         bundles,
         stats,
         scans,
+        windows,
         withdrawals,
         waiting_leases,
         killed,
