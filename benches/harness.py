@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import resource
@@ -188,7 +189,9 @@ def describe(case: Case, samples: Samples, first: Samples) -> dict[str, Any]:
     best = samples.best(case.measure)
     described.update(best=best, min=min(values), median=median(values), max=max(values))
     if first.figures and samples is not first:
-        described["first_is_better_by"] = round(advantage(case.measure, first.best(case.measure), best), 3)
+        ratio = advantage(case.measure, first.best(case.measure), best)
+        # JSON has no word for what is no number.
+        described["first_is_better_by"] = None if math.isnan(ratio) else round(ratio, 3)
     return {**described, "foreign_cores": samples.foreign_cores, "samples": samples.figures}
 
 

@@ -552,10 +552,9 @@ def notes(figures: Figures) -> list[str]:
     parts = [(part, word) for part in ("latency", "rate") for word in ("failed", "wrong")]
     found = [f"{part} {word}: {figures[part][word]}" for part, word in parts if word in figures.get(part, {})]
     found += [f"{name}: {figures[name]}" for name in ("server_ended", "watch_failed") if name in figures]
-    refused = figures.get("newcomers_us", {}).get("refused")
-    found += (
-        [f"newcomers: {figures['newcomers_us']['count']} came in, {sum(refused.values())} did not"] if refused else []
-    )
+    newcomers = figures.get("newcomers_us", {"count": 1, "refused": {}})
+    if newcomers["refused"] or not newcomers["count"]:
+        found.append(f"newcomers: {newcomers['count']} connected, {sum(newcomers['refused'].values())} refused")
     few = figures.get("samples", SAMPLES_MIN) < SAMPLES_MIN
     return [*found, f"few samples ({figures['samples']})"] if few else found
 
