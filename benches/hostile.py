@@ -322,7 +322,10 @@ def status(pid: int) -> dict[str, int]:
 
 
 def taken_bytes(pid: int) -> dict[str, float]:
-    """Private pages, and shared memory: mapped (rings), or known by a descriptor (payloads), whoever wrote to it."""
+    """Private pages, and shared memory that the server has descriptors of (payloads), whoever made it resident.
+
+    Mapped pages are not added: a gate maps payloads once for each link. Rings of clients are left out.
+    """
     shared: dict[int, int] = {}
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -332,7 +335,7 @@ def taken_bytes(pid: int) -> dict[str, float]:
                     shared[found.st_ino] = found.st_blocks * 512
     resident = status(pid)
     private = resident.get("RssAnon", resident["VmRSS"])
-    return {"private": private, "shared": resident.get("RssShmem", 0) + sum(shared.values())}
+    return {"private": private, "shared": sum(shared.values())}
 
 
 def accounted_bytes(figures: dict[str, Any]) -> float:
