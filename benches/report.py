@@ -24,6 +24,7 @@ ORDER = (
     "stuck",
     "hostile",
     "hostile_each",
+    "hostile_turns",
     "network",
     "python_speed",
     "store",
