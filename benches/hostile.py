@@ -41,7 +41,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import ROOT, TICKS_PER_S, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, first_line
+from harness import (
+    ROOT,
+    TICKS_PER_S,
+    Bench,
+    Case,
+    Check,
+    Contender,
+    Figures,
+    LeftOutError,
+    Measure,
+    begin,
+    first_line,
+    portable,
+)
 from hostile_client import CONTROL, KINDS, UNPROTECTED
 from hostile_wire import STAT, SYNC, Door
 
@@ -598,7 +611,7 @@ def main() -> int:
     unknown = set(options.kinds or []) - {*KINDS, *UNPROTECTED, *CONTROL}
     if unknown:
         raise SystemExit(f"hostile: no such kind: {', '.join(sorted(unknown))}")
-    bench.versions.update(junctura=first_line(command(), "--version"), command=command())
+    bench.versions.update(junctura=first_line(command(), "--version"), command=portable([command()])[0])
     cases: list[Case] = []
     for place in places(options):
         if options.each:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, first_line
+from harness import Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, first_line, portable
 from hostile import Place, Watch, command, schedule, served
 from hostile_client import Hand, ask_all, demand, follow, lease, listing, number_body, offer_many, require, withdraw
 from hostile_wire import (
@@ -198,7 +198,7 @@ def cases(bench: Bench) -> list[Case]:
 
 def main() -> int:
     bench = begin("hostile_turns", "How long can one request keep a server from all others?")
-    bench.versions.update(junctura=first_line(command(), "--version"), command=command())
+    bench.versions.update(junctura=first_line(command(), "--version"), command=portable([command()])[0])
     return bench.run(cases(bench))
 
 
