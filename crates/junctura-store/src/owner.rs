@@ -58,7 +58,7 @@ pub(crate) struct OneCatalogue<'a> {
 impl OneCatalogue<'_> {
     fn mark(&self) -> Marked {
         Marked {
-            store: Some(self.disk.uri("")),
+            store: Some(self.disk.address()),
             file: self.disk.identity(root::NAME),
             ..Marked::new(self.id, None)
         }

@@ -239,6 +239,25 @@ fn a_copy_reads_and_neither_makes_nor_removes_what_lies_elsewhere() {
 }
 
 #[test]
+#[ignore = "needs a server: tests/run.py store-s3"]
+fn s3_data_are_those_of_the_copy_that_adopts_them() {
+    let folder = TempDir::new().unwrap();
+    let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
+    let (root, copied) = (folder.path().join("S"), folder.path().join("copy"));
+    let store = create(&root, Path::new(&url.replace("{}", "adopted"))).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    copy(&root, &copied);
+    let copied = Store::open(&copied).unwrap();
+    for (one, other) in [(&store, &copied), (&copied, &store), (&store, &copied)] {
+        one.adopt().unwrap();
+        one.compact().unwrap();
+        assert_eq!(code(other.compact()), Code::Conflict);
+        assert_eq!(code(archive(other, "other", LARGE)), Code::Conflict);
+        assert_eq!(read(other, "one").unwrap(), LARGE);
+    }
+}
+
+#[test]
 fn a_store_that_moves_is_the_one_that_it_was() {
     let folder = TempDir::new().unwrap();
     for (root, _) in apart(folder.path()) {

@@ -198,6 +198,10 @@ impl Disk for CacheDisk {
         self.slow.uri(path)
     }
 
+    fn address(&self) -> String {
+        self.slow.address()
+    }
+
     fn is_at(&self, uri: &str) -> bool {
         self.slow.is_at(uri)
     }

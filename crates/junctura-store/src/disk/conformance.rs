@@ -28,6 +28,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 }
 
 pub(crate) fn all(disk: &Arc<dyn Disk>) {
+    a_file_is_replaced(&**disk);
     a_file_reads_back(&**disk);
     names_are_listed(&**disk);
     what_is_not_there_is_told(&**disk);
@@ -56,6 +57,16 @@ fn a_file_reads_back(disk: &dyn Disk) {
         disk.read("data/reads/many", 299_999).unwrap_err().kind(),
         ErrorKind::FileTooLarge
     );
+}
+
+fn a_file_is_replaced(disk: &dyn Disk) {
+    for bytes in [&b"of the first"[..], b"of", b""] {
+        disk.replace(&draft("mark", bytes), "beside/mark").unwrap();
+        disk.sync_names("beside").unwrap();
+        assert_eq!(disk.read("beside/mark", 100).unwrap(), bytes);
+        assert_eq!(disk.list("beside").unwrap(), ["mark"], "nothing is left beside it");
+    }
+    disk.remove("beside/mark").unwrap();
 }
 
 fn names_are_listed(disk: &dyn Disk) {
@@ -195,6 +206,58 @@ fn split_over_two_places() {
 
 #[cfg(feature = "s3")]
 #[test]
+fn buckets_of_one_name_at_two_servers_are_two_places() {
+    let disk = |endpoint: &str| {
+        let url = format!("s3://fields/store?endpoint={endpoint}");
+        crate::place::Place::parse(&url).unwrap().disk(false).unwrap()
+    };
+    let servers = [
+        &["http://one:9000", "http://ONE:9000/"][..],
+        &["http://two:9000", "http://two:9000/"],
+        &["http://two", "http://two:80/"],
+        &["https://two", "https://two:443"],
+        &["https://two/gateway", "https://two/gateway/"],
+        &["https://s3.amazonaws.com", "https://s3.eu-central-1.amazonaws.com/"],
+    ];
+    for (number, endpoints) in servers.iter().enumerate() {
+        for (other_number, others) in servers.iter().enumerate() {
+            for (endpoint, other) in endpoints
+                .iter()
+                .flat_map(|one| others.iter().map(move |other| (one, other)))
+            {
+                let is_one = disk(endpoint).is_at(&disk(other).address());
+                assert_eq!(is_one, number == other_number, "{endpoint} {other}");
+            }
+        }
+    }
+    let one = disk("http://one:9000");
+    assert_eq!(one.address(), "s3://fields/store?endpoint=http://one:9000");
+    // Older marks name no server.
+    assert!(one.is_at("s3://fields/store") && !one.is_at("s3://fields/other"));
+}
+
+#[cfg(feature = "s3")]
+fn a_file_that_is_replaced_is_always_there(disk: &dyn Disk) {
+    const LAST: usize = 40;
+    let mark = |number: usize| vec![number as u8; number + 1];
+    disk.replace(&draft("mark", &mark(0)), "beside/mark").unwrap();
+    std::thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let read = || disk.read("beside/mark", 100).unwrap();
+            std::iter::repeat_with(read).find(|read| {
+                assert_eq!(*read, mark(read.len() - 1), "one or the other, and whole");
+                read.len() == LAST + 1
+            })
+        });
+        for number in 1..=LAST {
+            disk.replace(&draft("mark", &mark(number)), "beside/mark").unwrap();
+        }
+        reads.join().unwrap();
+    });
+}
+
+#[cfg(feature = "s3")]
+#[test]
 #[ignore = "needs a server: tests/run.py store-s3"]
 fn on_s3() {
     let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
@@ -212,6 +275,7 @@ fn on_s3() {
         read.len()
     );
     assert!(read == bytes[1..]);
+    a_file_that_is_replaced_is_always_there(&*disk);
     // What was not synced is not there.
     let left = disk.create("data/left").unwrap();
     write_all(&*left, &bytes, 0).unwrap();

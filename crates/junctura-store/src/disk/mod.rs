@@ -128,9 +128,13 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn modified(&self, path: &str) -> io::Result<Duration>;
     /// Where other programs find a file.
     fn uri(&self, path: &str) -> String;
-    /// Whether its root is at this URI, by whatever path.
-    fn is_at(&self, uri: &str) -> bool {
-        self.uri("") == uri
+    /// The address of its root in marks: the URI, and the server where one URI can be at several.
+    fn address(&self) -> String {
+        self.uri("")
+    }
+    /// Whether its root is at this address, by whatever path.
+    fn is_at(&self, address: &str) -> bool {
+        self.address() == address
     }
     /// Tells a file from its copies, where the system does: it stays when the file is renamed.
     fn identity(&self, _path: &str) -> Option<String> {

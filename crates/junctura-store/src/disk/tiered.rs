@@ -162,6 +162,10 @@ impl Disk for TieredDisk {
         self.of(path).map_or_else(|_| path.to_owned(), |disk| disk.uri(path))
     }
 
+    fn address(&self) -> String {
+        self.catalogue.address()
+    }
+
     fn is_at(&self, uri: &str) -> bool {
         self.catalogue.is_at(uri)
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use junctura_model::{Code, Error, Result};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::{HttpError, HttpErrorKind};
 use object_store::path::Path;
 use object_store::{
@@ -48,6 +48,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_mins(2);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(20);
 /// Of what a server says in an error, so much is told.
 const TOLD_MAX: usize = 300;
+/// The server where nothing names another one.
+const AMAZON: &str = "https://s3.amazonaws.com";
 /// What must not be told.
 const SECRETS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
@@ -56,6 +58,8 @@ const SECRETS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S
 pub(crate) struct S3Disk {
     store: Arc<AmazonS3>,
     bucket: Bucket,
+    /// The server, as [`server_of`] names it.
+    server: String,
 }
 
 /// An object that is read.
@@ -97,16 +101,22 @@ impl S3Disk {
         if let Some(endpoint) = &bucket.endpoint {
             builder = builder
                 .with_endpoint(endpoint)
+                // A URL takes precedence over both variables of the environment.
+                .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint)
                 .with_allow_http(endpoint.starts_with("http://"));
         }
         if let Some(region) = &bucket.region {
             builder = builder.with_region(region);
         }
+        let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint]
+            .iter()
+            .find_map(|key| builder.get_config_value(key));
         let built = builder.build();
         let store = built.map_err(|error| Error::new(Code::InvalidArgument, &*bucket.name, told(&error)))?;
         Ok(Self {
             store: Arc::new(store),
             bucket: bucket.clone(),
+            server: server_of(endpoint.as_deref().unwrap_or(AMAZON)),
         })
     }
 
@@ -309,6 +319,15 @@ impl Disk for S3Disk {
         format!("s3://{}", parts.join("/"))
     }
 
+    fn address(&self) -> String {
+        format!("{}?endpoint={}", self.uri(""), self.server)
+    }
+
+    /// Older marks name no server.
+    fn is_at(&self, address: &str) -> bool {
+        address == self.address() || address == self.uri("")
+    }
+
     /// One put: there is no moment without the one or the other.
     fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
         let (path, payload) = (self.path(to)?, PutPayload::from(draft.bytes.clone()));
@@ -372,6 +391,22 @@ impl File for Reader {
     fn unlock(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// One text for all endpoints of a server that differ only in case, a default port, or a `/` at the end. All endpoints of Amazon
+/// are one server, where a name of a bucket is given once. Without credentials: the text is written into marks.
+fn server_of(endpoint: &str) -> String {
+    let lower = endpoint.to_ascii_lowercase();
+    let (scheme, rest) = lower.split_once("://").unwrap_or(("https", &lower));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let default_port = if scheme == "http" { ":80" } else { ":443" };
+    let host = host.strip_suffix(default_port).unwrap_or(host);
+    if host.ends_with(".amazonaws.com") {
+        return AMAZON.to_owned();
+    }
+    format!("{scheme}://{host}{path}")
 }
 
 /// What a server refused, or did not answer.
