@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from typing import TYPE_CHECKING
+
+from junctura.errors import TooLarge
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -12,8 +15,12 @@ if TYPE_CHECKING:
     from junctura._native import Stored
 
 
+# A larger object is verified piece by piece and then read in ranges.
+WHOLE_NBYTES_MAX = 1 << 30
+
+
 class _Handle(io.RawIOBase):
-    """Reads an object's bytes, from a place on; verified ones all at once, when the first of them is asked for."""
+    """Reads an object's bytes, from a place on; all of them are verified when the first of them is asked for."""
 
     def __init__(self, stored: Stored, verified: bool) -> None:
         self._stored = stored
@@ -46,11 +53,20 @@ class _Handle(io.RawIOBase):
         return len(piece)
 
     def _read(self, length: int) -> bytes | memoryview:
-        if not self._verified:
-            return self._stored._read_range(self._at, length)
+        if self._verified and self._whole is None:
+            self._verify()
         if self._whole is None:
-            self._whole = memoryview(self._stored._payload())
+            return self._stored._read_range(self._at, length)
         return self._whole[self._at : self._at + length]
+
+    def _verify(self) -> None:
+        """Reads the whole object, or verifies it piece by piece where it is large or there is no memory for it."""
+        if self._length <= WHOLE_NBYTES_MAX:
+            with contextlib.suppress(TooLarge):
+                self._whole = memoryview(self._stored._payload())
+                return
+        self._stored._check()
+        self._verified = False
 
     def close(self) -> None:
         self._whole = None

@@ -1,10 +1,14 @@
 """Objects of a store that lie packed: nobody who reads notices, and other programs unpack them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import junctura
+from junctura import _handles
 
 WAVE = np.round(100 * np.sin(np.arange(50_000) / 1000)).astype(np.float32)
 NOISE = np.random.default_rng(1).integers(0, 256, 50_000, dtype=np.uint8)
@@ -72,3 +76,83 @@ def test_what_is_no_compression_is_refused(tmp_path):
         create({"name=a": "zstd"})
     with pytest.raises(junctura.InvalidArgument, match="a text or a dict"):
         create(3)
+
+
+LARGE_NBYTES = 300 << 20
+# In a process that gets 100 MiB beyond what it has.
+IN_LITTLE_MEMORY = """
+import re, resource, sys
+from pathlib import Path
+import junctura
+store = junctura.Store(sys.argv[1])
+obj = store.list("name=large")[0]
+used = int(re.search(r"VmData:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
+resource.setrlimit(resource.RLIMIT_DATA, (used + (100 << 20),) * 2)
+def told(call):
+    try:
+        return call()
+    except (junctura.Error, MemoryError) as error:
+        return type(error).__name__
+"""
+
+
+def in_little_memory(store, code):
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_LITTLE_MEMORY + code, store.path], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+@pytest.fixture(params=["z", "q", "none"])
+def large(store, request):
+    payload = np.zeros(LARGE_NBYTES, np.uint8)
+    payload[LARGE_NBYTES // 2], payload[-1] = 1, 2
+    store.archive(payload, space=request.param, name="large")
+    store.flush()
+    return store
+
+
+def test_an_object_that_exceeds_memory_is_read_as_a_file(large):
+    assert in_little_memory(
+        large,
+        """
+print(told(obj.read))
+for verified in (True, False):
+    with obj.open(verified=verified) as file:
+        file.seek(obj.nbytes // 2 - 1)
+        print(file.read(2).hex(), len(file.read(1 << 20)), file.seek(-1, 2) == obj.nbytes - 1)
+        print(file.read().hex(), file.read(), file.seek(5), file.read(1).hex())
+""",
+    ) == ["MemoryError", *2 * ["0001", "1048576", "True", "02", "b''", "5", "00"]]
+
+
+def test_a_frame_without_the_bytes_that_it_claims_takes_no_memory(store):
+    store.archive(bytes(LARGE_NBYTES), space="q", name="large")
+    store.flush()
+    place = store.list("name=large")[0].location
+    with open(store.path / place.file, "r+b") as file:
+        # Behind the header of the frame.
+        file.seek(place.offset + 15)
+        file.write(bytes(place.nbytes - 15))
+    code = """
+for call in (obj.read, obj.map, obj.array, lambda: obj.open().read(1), lambda: obj.open(verified=False).read(1),
+             store.list("name=large").read):
+    print(told(call))
+"""
+    assert in_little_memory(store, code) == 6 * ["Corrupt"]
+
+
+def test_a_file_of_a_large_object_is_verified_without_the_whole(store, monkeypatch):
+    monkeypatch.setattr(_handles, "WHOLE_NBYTES_MAX", 1000)
+    for (_, name), found in by_name(store).items():
+        expected = (WAVE if name == "wave" else NOISE).tobytes()
+        with found.open() as file:
+            assert file.seek(40_000) and file.read(1000) == expected[40_000:41_000]
+            assert file.seek(7) and file.read() == expected[7:]
+    found = by_name(store)["none", "noise"]
+    with open(store.path / found.location.file, "r+b") as file:
+        file.seek(found.location.offset + 40_000)
+        file.write(bytes([NOISE[40_000] ^ 1]))
+    with found.open() as file, pytest.raises(junctura.Corrupt):
+        file.read(1)

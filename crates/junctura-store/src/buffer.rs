@@ -22,7 +22,7 @@ pub(crate) fn reserved(length: usize) -> Result<Vec<u8>> {
         Error::new(
             Code::TooLarge,
             "object",
-            format!("there is no memory for {length} bytes"),
+            format!("there is no memory for {length} bytes: read it piece by piece (`read_range`, in Python `open`)"),
         )
     })?;
     Ok(memory)

@@ -62,6 +62,7 @@ mod step_tests;
 mod store;
 mod table;
 mod tier;
+mod unpacked;
 mod upkeep;
 mod version;
 #[cfg(test)]

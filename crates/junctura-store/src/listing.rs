@@ -1,10 +1,9 @@
 //! Objects that were found, and their bytes.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::BufReader;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use junctura_memory::FileMap;
 use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
@@ -16,6 +15,7 @@ use crate::packing::{self, Codec, Packed};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::table::{KeyTexts, Place, Table};
+use crate::unpacked::{FRAME_BYTES, Kept, Pieces, Stream, Unpacked, WHOLE_BYTES_MAX};
 
 /// Objects of a snapshot, in the order in which they were committed.
 #[derive(Clone, Debug)]
@@ -23,19 +23,6 @@ pub struct Listing {
     snapshot: Snapshot,
     parts: Vec<Part>,
     unpacked: Arc<Unpacked>,
-}
-
-/// The objects that were unpacked last for somebody who reads them piece by piece: their indices, and their bytes.
-#[derive(Debug, Default)]
-struct Unpacked(Mutex<VecDeque<(usize, Arc<Vec<u8>>)>>);
-
-/// So many of them stay.
-const UNPACKED_MAX: usize = 4;
-
-impl Unpacked {
-    fn all(&self) -> MutexGuard<'_, VecDeque<(usize, Arc<Vec<u8>>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Rows of one table.
@@ -404,8 +391,11 @@ impl Object<'_> {
     }
 
     /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
-    /// checksum is that of all of them. One that lies packed is unpacked, and verified, as a whole, and kept until four others of the
-    /// listing are.
+    /// checksum is that of all of them.
+    ///
+    /// A packed object of up to 1 GiB is unpacked, and verified, as a whole, and its bytes stay until those of others of the listing
+    /// take their place. A larger one, or one that there is no memory for, is unpacked as a stream: reading on costs
+    /// what is read, and reading before the end of the last read begins the frame anew.
     ///
     /// # Errors
     /// As [`Self::read`], but that nobody sees whether they are what they were.
@@ -423,8 +413,10 @@ impl Object<'_> {
             return Ok(0);
         }
         if place.packed.is_some() {
-            let from = from as usize;
-            bytes[..count].copy_from_slice(&self.kept_unpacked()?[from..from + count]);
+            match &*self.kept()? {
+                Kept::Whole(whole) => bytes[..count].copy_from_slice(&whole[from as usize..][..count]),
+                Kept::Stream(stream) => self.read_on(&mut stream.lock(), from, &mut bytes[..count])?,
+            }
         } else {
             let (file, name) = self.file()?;
             read_exact(&*file, name, &mut bytes[..count], place.offset + from)?;
@@ -432,18 +424,76 @@ impl Object<'_> {
         Ok(count)
     }
 
-    /// All of its bytes, which stay with the listing until those of some others do. Nobody waits for one who unpacks.
-    fn kept_unpacked(&self) -> Result<Arc<Vec<u8>>> {
-        let index = self.index();
-        let known = self.listing.unpacked.all().iter().find(|(of, _)| *of == index).cloned();
-        if let Some((_, bytes)) = known {
-            return Ok(bytes);
+    /// Whether its bytes are those that were archived: all of them are read, in memory that does not depend on how many there are.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn check(&self) -> Result<()> {
+        let verified = match self.bytes() {
+            0 => Ok(()),
+            _ => self.verify_stored(),
+        };
+        self.snapshot().check_age()?;
+        verified
+    }
+
+    /// Whether it has as many bytes as the catalogue claims, for a caller that is to reserve memory for them. It costs nothing but
+    /// for a packed object of more than 64 MiB that is 16 times as large as its frame: this frame is unpacked as a stream.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn check_length(&self) -> Result<()> {
+        let place = self.place();
+        match place.packed {
+            Some(packed) if packing::is_excessive(packed, place.length) => self.check(),
+            _ if place.length == 0 => Ok(()),
+            _ => self.file().map(|_| ()),
         }
-        let bytes = Arc::new(self.read_whole()?);
-        let mut all = self.listing.unpacked.all();
-        all.push_front((index, Arc::clone(&bytes)));
-        all.truncate(UNPACKED_MAX);
-        Ok(bytes)
+    }
+
+    /// Its bytes, or a stream of them, which stay with the listing. Nobody waits for one who unpacks.
+    fn kept(&self) -> Result<Arc<Kept>> {
+        let (index, unpacked) = (self.index(), &self.listing.unpacked);
+        if let Some(known) = unpacked.get(index) {
+            return Ok(known);
+        }
+        let kept = if self.bytes() > WHOLE_BYTES_MAX {
+            Kept::stream()
+        } else {
+            match self.read_whole() {
+                Ok(bytes) => Kept::Whole(bytes),
+                Err(error) if error.code() == Code::TooLarge => Kept::stream(),
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(unpacked.keep(index, kept))
+    }
+
+    /// Reads from a stream of its bytes, which is begun anew where it is behind the first one.
+    fn read_on(&self, stream: &mut Option<Stream>, from: u64, into: &mut [u8]) -> Result<()> {
+        let mut current = match stream.take().filter(|stream| stream.at() <= from) {
+            Some(current) => current,
+            None => self.stream()?,
+        };
+        match current.read_exact_at(from, into) {
+            Ok(()) => {
+                *stream = Some(current);
+                Ok(())
+            }
+            Err(error) => Err(match current.refused() {
+                Some(error) => self.closed(refused(&**self.file_name(), "cannot be read", error)),
+                None => self.garbled(&error.to_string()),
+            }),
+        }
+    }
+
+    fn stream(&self) -> Result<Stream> {
+        let place = self.place();
+        let Some(packed) = place.packed else {
+            return Err(self.garbled("it is not packed"));
+        };
+        let (file, _) = self.file()?;
+        Stream::new(packed.codec, Pieces::new(file, &place)).map_err(|error| self.garbled(&error.to_string()))
     }
 
     /// The map that it lies in, and where; none where its bytes have to be read.
@@ -489,6 +539,7 @@ impl Object<'_> {
     /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
     fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
         let packed = self.packed(frame)?;
+        self.check_excess(packed, frame)?;
         let bytes = room(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
         packing::unpack(packed.codec, frame, bytes).map_err(|cause| self.garbled(&cause))?;
         self.verify(bytes)
@@ -500,6 +551,7 @@ impl Object<'_> {
     /// As [`Self::read`].
     pub(crate) fn unpacked(&self, frame: &[u8]) -> Result<Vec<u8>> {
         let packed = self.packed(frame)?;
+        self.check_excess(packed, frame)?;
         let mut bytes = reserved(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
         packing::unpack_reserved(packed, frame, &mut bytes).map_err(|cause| self.garbled(&cause))?;
         self.verify(&bytes)?;
@@ -523,16 +575,11 @@ impl Object<'_> {
     pub(crate) fn verify_stored(&self) -> Result<()> {
         let place = self.place();
         let (file, name) = self.file()?;
-        let mut pieces = Pieces {
-            file: &*file,
-            at: place.offset,
-            end: place.offset + place.length,
-            refused: None,
-        };
+        let mut pieces = Pieces::new(file, &place);
         let found = match place.packed {
             Some(packed) => {
-                let summed = packing::checksum_of(packed, &mut pieces);
-                summed.map_err(|cause| match &pieces.refused {
+                let summed = packing::checksum_of(packed, BufReader::with_capacity(FRAME_BYTES, &mut pieces));
+                summed.map_err(|cause| match pieces.refused() {
                     // A frame is not damaged because its file cannot be read now.
                     Some(error) => self.closed(refused(&**name, "cannot be read", error)),
                     None => self.garbled(&cause),
@@ -544,7 +591,7 @@ impl Object<'_> {
                     return Err(self.closed(Error::new(Code::Corrupt, self.key(), format!("{name} is too short"))));
                 }
                 Err(error) => {
-                    let error = pieces.refused.as_ref().unwrap_or(&error);
+                    let error = pieces.refused().unwrap_or(&error);
                     return Err(self.closed(refused(&**name, "cannot be read", error)));
                 }
             },
@@ -561,6 +608,14 @@ impl Object<'_> {
             return Err(self.garbled(&format!("it has not {} bytes", packed.length)));
         }
         Ok(packed)
+    }
+
+    /// Before memory is reserved for an object that claims much more than its frame has.
+    fn check_excess(&self, packed: Packed, frame: &[u8]) -> Result<()> {
+        if packing::is_excessive(packed, frame.len() as u64) {
+            return self.verify_packed(frame);
+        }
+        Ok(())
     }
 
     fn garbled(&self, cause: &str) -> Error {
@@ -653,30 +708,6 @@ impl Object<'_> {
 
     pub(crate) fn place(&self) -> Place {
         self.part.table.place(self.row)
-    }
-}
-
-/// What lies in a file between two bytes.
-struct Pieces<'f> {
-    file: &'f dyn File,
-    at: u64,
-    end: u64,
-    /// Why a read failed first.
-    refused: Option<io::Error>,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end - self.at)
-            .unwrap_or(usize::MAX)
-            .min(into.len());
-        let read = self.file.read_at(&mut into[..left], self.at).map_err(|error| {
-            let told = io::Error::from(error.kind());
-            self.refused.get_or_insert(error);
-            told
-        })?;
-        self.at += read as u64;
-        Ok(read)
     }
 }
 

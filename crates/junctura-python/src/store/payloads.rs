@@ -79,7 +79,7 @@ impl Payloads {
 }
 
 /// Of so many it is asked first whether there is memory for them.
-const LARGE_BYTES: usize = 64 << 20;
+pub(super) const LARGE_BYTES: usize = 64 << 20;
 
 /// A copy that Python has.
 ///

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
+use super::payloads::LARGE_BYTES;
 use super::{Listing, Payload};
 use crate::data::arrays;
 use crate::error::OrRaise;
@@ -166,9 +167,12 @@ impl Stored {
     ///     They are not what they were, or not there.
     /// Expired
     ///     The snapshot has outlived its time.
+    /// MemoryError
+    ///     There is no memory for them: `open` reads them piece by piece.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let object = self.object().or_raise(py)?;
         let bytes = usize::try_from(object.bytes()).map_err(|_| PyMemoryError::new_err(object.bytes()))?;
+        py.detach(|| object.check_length()).or_raise(py)?;
         PyBytes::new_with(py, bytes, |into| py.detach(|| object.read_exact(into)).or_raise(py))
     }
 
@@ -205,10 +209,13 @@ impl Stored {
     ///
     /// Its bytes as a file that is open for reading: it seeks, and has `read`, `peek`, `readinto` and so on.
     ///
+    /// An object of more than 1 GiB, or more than there is memory for, is read piece by piece, in some MiB of memory. If it is packed,
+    /// reading on costs what is read, and seeking back begins at its first byte.
+    ///
     /// Parameters
     /// ----------
     /// verified : bool
-    ///     Whether all of it is read and verified at the first read. False: ranges are read as they are asked for, and nobody sees
+    ///     Whether all of it is verified at the first read: what is read piece by piece is read twice then. False: ranges are read as they are asked for, and nobody sees
     ///     whether they are what was archived: the checksum is that of the whole.
     ///
     /// Returns
@@ -293,11 +300,20 @@ impl Stored {
         self.payload(py)
     }
 
+    /// Verifies all of its bytes in memory that does not depend on how many there are.
+    fn _check(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.object()?.check()).or_raise(py)
+    }
+
     /// Some of its bytes, unverified.
     fn _read_range<'py>(&self, py: Python<'py>, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
         let object = self.object().or_raise(py)?;
         let left = usize::try_from(object.bytes().saturating_sub(offset)).unwrap_or(usize::MAX);
-        PyBytes::new_with(py, length.min(left), |into| {
+        let count = length.min(left);
+        if count > LARGE_BYTES {
+            py.detach(|| object.check_length()).or_raise(py)?;
+        }
+        PyBytes::new_with(py, count, |into| {
             py.detach(|| object.read_range(offset, into).map(|_| ())).or_raise(py)
         })
     }

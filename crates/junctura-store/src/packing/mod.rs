@@ -3,7 +3,7 @@
 mod rules;
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::str::FromStr;
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -25,6 +25,10 @@ const ZSTD_LEVEL_MAX: u8 = 19;
 const ZSTD_RATIO_MAX: u64 = 64 << 10;
 /// A frame of lz4 has no more bytes in it for each of its own.
 const LZ4_RATIO_MAX: u64 = 255;
+
+/// Memory for an object is reserved at once up to so many bytes, or so many for each byte of its frame.
+pub(crate) const UNCHECKED_BYTES_MAX: u64 = 64 << 20;
+const UNCHECKED_RATIO_MAX: u64 = 16;
 
 /// Bytes that are unpacked at a time where nobody wants them all.
 const PIECE_BYTES: usize = 256 << 10;
@@ -199,6 +203,11 @@ pub(crate) fn can_be(packed: Packed, frame: &[u8]) -> bool {
     }
 }
 
+/// Whether an object takes so much more memory than its frame that the frame is unpacked as a stream before memory is reserved.
+pub(crate) fn is_excessive(packed: Packed, frame_bytes: u64) -> bool {
+    packed.length > UNCHECKED_BYTES_MAX.max(frame_bytes.saturating_mul(UNCHECKED_RATIO_MAX))
+}
+
 /// Unpacks a frame into room for as many bytes as the object has.
 ///
 /// # Errors
@@ -246,15 +255,44 @@ fn is_length(found: u64, length: u64) -> std::result::Result<(), String> {
     Err(format!("its frame has {found} bytes"))
 }
 
+/// Unpacks a frame as a stream, in memory that does not depend on the size of the object.
+pub(crate) enum Unpacker<R: BufRead> {
+    Zstd(Box<Decoder<'static, R>>),
+    Lz4(Box<FrameDecoder<R>>),
+}
+
+impl<R: BufRead> Unpacker<R> {
+    pub(crate) fn new(codec: Codec, frame: R) -> io::Result<Self> {
+        match codec {
+            Codec::Zstd => Decoder::with_buffer(frame).map(Box::new).map(Self::Zstd),
+            Codec::Lz4 => Ok(Self::Lz4(Box::new(FrameDecoder::new(frame)))),
+        }
+    }
+
+    /// The reader of the frame.
+    pub(crate) fn source(&self) -> &R {
+        match self {
+            Self::Zstd(decoder) => decoder.get_ref(),
+            Self::Lz4(decoder) => decoder.get_ref(),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Unpacker<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Zstd(decoder) => decoder.read(into),
+            Self::Lz4(decoder) => decoder.read(into),
+        }
+    }
+}
+
 /// The checksum of what is in a frame, which is unpacked piece by piece.
 ///
 /// # Errors
 /// What is wrong with the frame.
-pub(crate) fn checksum_of(packed: Packed, frame: impl Read) -> std::result::Result<u32, String> {
-    let summed = match packed.codec {
-        Codec::Zstd => Decoder::new(frame).and_then(|frame| sum(frame, packed.length)),
-        Codec::Lz4 => sum(FrameDecoder::new(frame), packed.length),
-    };
+pub(crate) fn checksum_of(packed: Packed, frame: impl BufRead) -> std::result::Result<u32, String> {
+    let summed = Unpacker::new(packed.codec, frame).and_then(|unpacker| sum(unpacker, packed.length));
     let (checksum, found) = summed.map_err(|error| error.to_string())?;
     is_length(found, packed.length).map(|()| checksum)
 }
