@@ -1,7 +1,7 @@
 //! The names of undeclared attributes: a store has so many of each schema, since a table and a file have a column for each.
 //!
-//! A writer counts them before it takes an object, with those that others have committed. Writers that flush at the same time may have
-//! more together, and stores of earlier versions had any number: readers have no such limit.
+//! A writer counts them before it takes an object, with those that others have committed by then. Writers that take objects at the same
+//! time may have as many each, and stores of earlier versions had any number: readers have no such limit.
 
 use std::sync::Arc;
 

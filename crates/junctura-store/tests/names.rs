@@ -125,3 +125,35 @@ fn a_store_of_more_names_is_read_and_kept_in_order() {
     assert_eq!(opened.snapshot().unwrap().list("").unwrap().len(), 2);
     archive(&mut opened.writer().unwrap(), 8, 1_000_000..1_000_001).unwrap();
 }
+
+#[test]
+fn writers_that_archive_at_once_have_as_many_names_each_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = created(&path);
+    let mut writers = [store.writer().unwrap(), Store::open(&path).unwrap().writer().unwrap()];
+    for object in 0..NAMES_MAX / 32 {
+        for (number, writer) in writers.iter_mut().enumerate() {
+            let first = number * NAMES_MAX + object * 32;
+            archive(writer, number * NAMES_MAX + object, first..first + 32).unwrap();
+        }
+    }
+    for writer in &mut writers {
+        assert_eq!(archive(writer, 1, 9000..9001).unwrap_err().code(), Code::LimitExceeded);
+        writer.flush().unwrap();
+    }
+    let refused = |writer: &mut Writer| archive(writer, 1, 9000..9001).unwrap_err().code();
+    for writer in &mut writers {
+        assert_eq!(refused(writer), Code::LimitExceeded);
+        // Names that are there are taken, whoever has committed them.
+        archive(writer, 1, 0..32).unwrap();
+        archive(writer, 2, NAMES_MAX..NAMES_MAX + 32).unwrap();
+        writer.flush().unwrap();
+    }
+    assert_eq!(store.snapshot().unwrap().list("").unwrap().len(), 2 * NAMES_MAX / 32);
+    store.wipe("").unwrap();
+    for writer in &mut writers {
+        archive(writer, 1, 9000..9001).unwrap();
+        writer.flush().unwrap();
+    }
+}
