@@ -20,7 +20,7 @@ use crate::table::{Column, Table};
 const SCHEMA: &str = "_schema";
 
 /// Values of undeclared attributes that a batch may have, with those that objects do not have: four bytes each.
-const OPEN_VALUES_MAX: u64 = 1 << 30;
+pub(crate) const OPEN_VALUES_MAX: u64 = if cfg!(test) { 1 << 16 } else { 1 << 30 };
 
 /// One attribute in all tables.
 struct Attribute<'a> {

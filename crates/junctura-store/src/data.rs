@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Objects of so many bytes are written as they are.
 const DIRECT_BYTES: usize = 256 << 10;
 /// A file that has so many bytes is not continued.
-const FILE_BYTES_MAX: u64 = 16 << 30;
+pub(crate) const FILE_BYTES_MAX: u64 = if cfg!(test) { 64 << 20 } else { 16 << 30 };
 
 /// Whether a file of the store is one of them.
 pub(crate) fn is_one(path: &str) -> bool {

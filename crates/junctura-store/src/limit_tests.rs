@@ -1,4 +1,4 @@
-//! What a writer refuses because nobody would read it: the store is as it was, and goes on.
+//! Limits of a store, reached and exceeded: what is refused leaves the store as it was, and it goes on.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,13 +10,17 @@ use std::time::Duration;
 use junctura_model::{Code, Schema};
 
 use crate::catalogue::Emptied;
+use crate::check::DAMAGES_MAX;
 use crate::checkpoint::{self, Checkpoint, Rest};
 use crate::commit::PARTS_MAX;
-use crate::commits::{Commits, Position};
-use crate::disk::{Disk, Draft, File, MemoryDisk, write_all};
-use crate::root::{Layout, Root};
+use crate::commits::{Commits, Log, Position};
+use crate::data::FILE_BYTES_MAX;
+use crate::disk::{Disk, Draft, File, MemoryDisk, publish_new, write_all};
+use crate::request::EXPECTED_MAX;
+use crate::root::{self, Layout, Root};
 use crate::store::Store;
 use crate::writer::Writer;
+use crate::{frame, owner, tier};
 
 fn store(schema: &Schema) -> Store {
     Store::create_url("memory:", &[Arc::new(schema.clone())], &Layout::default()).unwrap()
@@ -279,4 +283,238 @@ fn objects_of_many_datasets_take_few_descriptors() {
             assert_eq!(object.read().unwrap(), vec![1; bytes]);
         }
     }
+}
+
+/// Reaches a limit and exceeds it: the smallest number that is refused, and what the store does afterwards.
+fn reach(limit: u64, mut call: impl FnMut(u64) -> junctura_model::Result<()>, expected: Code) {
+    call(limit).unwrap();
+    let refused = call(limit + 1).unwrap_err();
+    assert_eq!(refused.code(), expected, "{refused}");
+    call(limit).unwrap();
+}
+
+fn in_memory(name: &str, data: &str) -> junctura_model::Result<Store> {
+    let layout = Layout {
+        data: Some(format!("memory:{data}")),
+        ..Layout::default()
+    };
+    Store::create_url(&format!("memory:{name}"), &[Schema::builtin("free").unwrap()], &layout)
+}
+
+#[test]
+fn the_root_of_a_store_has_so_many_bytes() {
+    let first = in_memory("root-0", "x").unwrap();
+    let own_bytes = first.disk().len(root::NAME).unwrap() - 1;
+    let mut count = 0;
+    let create = |bytes: u64| {
+        count += 1;
+        let name = format!("root-{count}");
+        let created = in_memory(
+            &name,
+            &format!("{count}{}", "x".repeat((bytes - own_bytes) as usize - 1)),
+        );
+        assert_eq!(created.is_ok(), Store::open_url(&format!("memory:{name}")).is_ok());
+        let mut writer = created?.writer()?;
+        archive(&mut writer, "a", 100 << 10)?;
+        writer.flush().map(|_| ())
+    };
+    reach(root::BYTES_MAX, create, Code::LimitExceeded);
+}
+
+#[test]
+fn the_text_of_a_tier_has_so_many_bytes_and_its_name_too() {
+    let store = in_memory("tier-bytes", "tier-bytes-data").unwrap();
+    store.add_tier("t0", "memory:x").unwrap();
+    let own_bytes = store.disk().len("tiers/t0.json").unwrap() - 1;
+    let mut count = 0;
+    let add = |bytes: u64| {
+        count += 1;
+        let (name, text) = (format!("t{count}"), "x".repeat((bytes - own_bytes) as usize));
+        let added = store.add_tier(&name, &format!("memory:{text}"));
+        assert_eq!(
+            store.tiers().unwrap().iter().any(|tier| tier.name == name),
+            added.is_ok()
+        );
+        if added.is_err() {
+            store.add_tier(&name, "memory:y").unwrap();
+        }
+        added
+    };
+    reach(owner::BYTES_MAX, add, Code::LimitExceeded);
+
+    let mut letters = ('a'..='z').cycle();
+    let add = |bytes: u64| {
+        let name = letters.next().unwrap().to_string().repeat(bytes as usize);
+        store.add_tier(&name, "memory:z")
+    };
+    reach(tier::NAME_BYTES_MAX as u64, add, Code::InvalidArgument);
+    for name in ["", "data", "A", "a/b", "..", "a.json", "ä"] {
+        assert_eq!(
+            store.add_tier(name, "memory:z").unwrap_err().code(),
+            Code::InvalidArgument
+        );
+    }
+    let mut writer = store.writer().unwrap();
+    archive(&mut writer, "a", 100 << 10).unwrap();
+    writer.flush().unwrap();
+    for tier in store.tiers().unwrap() {
+        assert_eq!(store.move_to("", &tier.name, |_, _| true).unwrap().objects, 1);
+    }
+    assert_eq!(store.compact().unwrap().checkpoint.rows, 1);
+}
+
+#[test]
+fn schemas_have_so_many_bytes_and_change_so_often() {
+    let schema = |number: usize, doc: usize| {
+        let doc = "x".repeat(doc);
+        let text = format!(
+            "name: s{number}\ndoc: {doc}\nkey: {{dataset: [], collocation: [], element: [a]}}\nattributes:\n  a: {{type: string}}\n"
+        );
+        Schema::parse_yaml(&text).unwrap()
+    };
+    let mut store = store(&schema(0, 1));
+    let refused = (1..).find_map(|number| match store.set_schema(&schema(number, 1_000_000)) {
+        Ok(more) => {
+            store = more;
+            None
+        }
+        Err(refused) => Some((number, refused)),
+    });
+    let (number, refused) = refused.unwrap();
+    assert_eq!((number, refused.code()), (5, Code::LimitExceeded), "{refused}");
+    store = store.set_schema(&schema(number, 10_000)).unwrap();
+    store.writer().unwrap().archive_in("s5", [("a", "b")], b"").unwrap();
+
+    let disk = store.disk();
+    let bytes = disk.read("schemas/00000005.json", u64::MAX).unwrap();
+    let beside = "schemas/.last".to_owned();
+    publish_new(disk, &Draft { beside, bytes }, "schemas/99999998.json").unwrap();
+    store = store.set_schema(&schema(6, 1)).unwrap();
+    let refused = store.set_schema(&schema(7, 1)).unwrap_err();
+    assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
+    let mut writer = store.writer().unwrap();
+    writer.archive_in("s6", [("a", "b")], b"").unwrap();
+    writer.flush().unwrap();
+    assert_eq!(store.apart().snapshot().unwrap().list("").unwrap().len(), 1);
+}
+
+#[test]
+fn a_record_of_the_log_has_so_many_bytes() {
+    let store = store(&Schema::builtin("free").unwrap());
+    let append = |bytes: u64| {
+        let mut record = Log::begin();
+        record.resize(record.len() + bytes as usize, 0);
+        frame::close(&mut record, 0, 9, 0)?;
+        assert!(matches!(frame::read(&record, 0), frame::Found::Whole(whole) if whole.payload.len() as u64 == bytes));
+        Ok(())
+    };
+    reach(frame::PAYLOAD_BYTES_MAX as u64, append, Code::TooLarge);
+    let too_long = vec![0; frame::FRAME_BYTES + frame::PAYLOAD_BYTES_MAX + 1];
+    assert_eq!(store.append(9, too_long, None).unwrap_err().code(), Code::TooLarge);
+    let mut writer = store.writer().unwrap();
+    archive(&mut writer, "a", 1).unwrap();
+    assert_eq!(writer.flush().unwrap().commit, 1);
+}
+
+#[test]
+fn a_data_file_has_so_many_bytes_and_another_one_goes_on() {
+    let (store, _) = on_small_disk();
+    let mut writer = store.writer().unwrap();
+    writer.set_upkeep(false);
+    let objects = (2 * FILE_BYTES_MAX) >> 20;
+    for number in 0..=objects {
+        let payload = vec![number as u8; 1 << 20];
+        writer.archive([("name", &*number.to_string())], &payload).unwrap();
+        if number % 5 == 4 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    let listing = store.apart().snapshot().unwrap().list("").unwrap();
+    let mut files: Vec<_> = listing.iter().map(|object| object.location().file).collect();
+    files.sort();
+    files.dedup();
+    assert_eq!((listing.len() as u64, files.len()), (objects + 1, 2));
+    for object in &listing {
+        let number: usize = object.record().as_ref().iter().last().unwrap().2.parse().unwrap();
+        assert!(object.read().unwrap().iter().all(|&byte| byte == number as u8));
+        assert!(object.location().offset < FILE_BYTES_MAX + (5 << 20));
+    }
+}
+
+#[test]
+fn a_request_names_so_many_combinations() {
+    let text = "name: runs\nkey: {dataset: [run], collocation: [], element: [step]}\nattributes:\n  run: {type: integer}\n  step: {type: integer}\n";
+    let store = store(&Schema::parse_yaml(text).unwrap());
+    let mut writer = store.writer().unwrap();
+    writer.archive([("run", "1"), ("step", "1")], b"").unwrap();
+    writer.flush().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let request = |selector: &str, count: u64| {
+        // What is not asked for as a whole has no limit.
+        assert_eq!(snapshot.list(selector)?.len(), 1);
+        let found = snapshot.retrieve_partial(selector)?;
+        assert_eq!((found.listing.len(), found.missing.len() as u64), (1, count - 1));
+        Ok(())
+    };
+    let of_one = |count: u64| request(&format!("step=1/to/{count}"), count);
+    reach(EXPECTED_MAX as u64, of_one, Code::LimitExceeded);
+    let of_two = |half: u64| request(&format!("run=1/to/2,step=1/to/{half}"), 2 * half);
+    reach(EXPECTED_MAX as u64 / 2, of_two, Code::LimitExceeded);
+}
+
+#[test]
+fn a_check_names_so_many_damaged_objects_and_counts_all() {
+    let (store, room) = on_small_disk();
+    let mut writer = store.writer().unwrap();
+    let count = DAMAGES_MAX + 1;
+    for number in 0..count {
+        writer.archive([("name", &*format!("{number:04}"))], &[1; 100]).unwrap();
+    }
+    writer.flush().unwrap();
+    let (name, file) = room
+        .files
+        .lock()
+        .unwrap()
+        .iter()
+        .find(|(name, _)| name.starts_with("data/"))
+        .map(|(name, file)| (name.clone(), Arc::clone(file)))
+        .unwrap();
+    let check = || store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
+    for damaged in [1, DAMAGES_MAX, count] {
+        write_all(&*file, &vec![2; damaged * 100], 0).unwrap();
+        let checked = check();
+        assert_eq!(
+            (checked.damaged_count, checked.damaged.len()),
+            (damaged as u64, damaged.min(DAMAGES_MAX)),
+            "{name}"
+        );
+    }
+    store.wipe("").unwrap();
+    assert_eq!(check().damaged_count, 0);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_table_has_so_many_values_that_objects_do_not_have() {
+    let store = store(&Schema::builtin("free").unwrap());
+    let mut writer = store.writer().unwrap();
+    let side = crate::columns::OPEN_VALUES_MAX.isqrt();
+    for row in 0..=side {
+        let (name, own) = (format!("{row:04}"), format!("n{:04}", row.min(side - 1)));
+        writer.archive([("name", &*name), (&*own, "x")], b"").unwrap();
+    }
+    writer.flush().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let table = |rows: u64| {
+        let selector = if rows > side {
+            String::new()
+        } else {
+            format!("not name={side:04}")
+        };
+        let batch = snapshot.list(&selector)?.to_arrow()?;
+        assert_eq!(batch.num_rows() as u64, rows);
+        Ok(())
+    };
+    reach(side, table, Code::LimitExceeded);
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint;
 use crate::commits::{COMMITS_FOLDER, LOG_FOLDER};
 use crate::data;
-use crate::disk::{Disk, Draft, LocalDisk, publish_new, read_whole, refused, write_all};
+use crate::disk::{Disk, Draft, LocalDisk, check_readable, publish_new, read_whole, refused, write_all};
 use crate::place::Place;
 use crate::root;
 use crate::schemas;
@@ -27,7 +27,7 @@ use crate::version;
 
 const FORMAT: &str = "junctura-tier";
 const VERSION: u32 = 1;
-const BYTES_MAX: u64 = 1 << 20;
+pub(crate) const BYTES_MAX: u64 = 1 << 20;
 
 /// What such a file says, and that of a tier beside the catalogue.
 #[derive(Deserialize, Serialize)]
@@ -143,10 +143,13 @@ impl Marked {
         put.map_err(|error| refused(path, "cannot be made", &error))
     }
 
-    fn bytes(&self, path: &str) -> Result<Vec<u8>> {
+    /// # Errors
+    /// `LimitExceeded` for more than a reader takes.
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>> {
         let bytes = serde_json::to_vec_pretty(self);
         let mut bytes = bytes.map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
         bytes.push(b'\n');
+        check_readable(path, &bytes, BYTES_MAX)?;
         Ok(bytes)
     }
 

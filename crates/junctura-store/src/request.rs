@@ -16,7 +16,7 @@ use crate::listing::{Listing, Object};
 use crate::snapshot::Snapshot;
 
 /// Combinations that one retrieval may expect.
-const EXPECTED_MAX: usize = 10_000_000;
+pub(crate) const EXPECTED_MAX: usize = if cfg!(test) { 10_000 } else { 10_000_000 };
 /// Of what is missing, so much is written into an error.
 const NAMED_MAX: usize = 5;
 

@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "store.json";
 const FORMAT: &str = "junctura-store";
 /// The version of the format that is written, and the only one that is read.
 const VERSION: u32 = 1;
-const BYTES_MAX: u64 = 64 << 20;
+pub(crate) const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 /// How long things are kept for those who may still need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

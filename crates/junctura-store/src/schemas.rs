@@ -16,9 +16,11 @@ use crate::store::Store;
 use crate::version;
 
 pub(crate) const FOLDER: &str = "schemas";
+/// Eight digits.
+const NUMBER_MAX: u32 = 99_999_999;
 const FORMAT: &str = "junctura-schemas";
 const VERSION: u32 = 1;
-const BYTES_MAX: u64 = 64 << 20;
+const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 #[derive(Deserialize, Serialize)]
 struct Written {
@@ -42,8 +44,7 @@ impl Newest {
         let names = disk
             .list(FOLDER)
             .map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
-        let number = |name: &String| name.strip_suffix(".json")?.parse::<u32>().ok();
-        let Some(number) = names.iter().filter_map(number).max() else {
+        let Some(number) = names.iter().filter_map(|name| number_of(name)).max() else {
             return Ok(None);
         };
         let path = path(number);
@@ -82,6 +83,13 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<Arc<Schema>>> {
     schemas.collect()
 }
 
+/// The number that a name says: eight digits.
+fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".json")?;
+    let is_number = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
 fn path(number: u32) -> String {
     format!("{FOLDER}/{number:08}.json")
 }
@@ -110,7 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// `SchemaMismatch` for one that does not fit what lies in the store, with the first difference, and for names that cannot be
-    /// columns; `LimitExceeded` when all schemas are more than 64 MiB; what the system refuses.
+    /// columns; `LimitExceeded` when all schemas are more than 64 MiB, or have changed 99,999,999 times; what the system refuses.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         loop {
             let newest = Newest::read(self.disk(), self.id())?;
@@ -124,6 +132,10 @@ impl Store {
                 return Ok(same);
             }
             check(&next.schemas)?;
+            if next.number > NUMBER_MAX {
+                let cause = format!("the schemas of a store change {NUMBER_MAX} times at most: copy it into a new one");
+                return Err(Error::new(Code::LimitExceeded, FOLDER, cause));
+            }
             match next.write(self.disk(), self.id()) {
                 // Another one was quicker: this one comes after it.
                 Err(error) if error.code() == Code::AlreadyExists => {}

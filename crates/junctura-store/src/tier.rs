@@ -17,7 +17,7 @@ use crate::store::Store;
 pub(crate) const FOLDER: &str = "tiers";
 /// The tier where objects lie that were not moved.
 pub(crate) const OWN: &str = "data";
-const NAME_BYTES_MAX: usize = 64;
+pub(crate) const NAME_BYTES_MAX: usize = 64;
 
 /// Another place for objects of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +34,18 @@ impl Store {
     ///
     /// # Errors
     /// `AlreadyExists` for a name that is that of another place, or that another store has there; `InvalidArgument` for what is no name (up to 64 of `a`–`z`, `0`–`9`, `-`
-    /// and `_`; `data` is where objects lie that were not moved), and for a place that is none, or not the same for everybody; what
+    /// and `_`; `data` is where objects lie that were not moved), and for a place that is none, or not the same for everybody; `LimitExceeded` for one of more than 1 MiB; what
     /// the place says that is asked whether it can be written to.
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
         if self.has_tier(name, place)? {
             return self.make_tiers_last();
         }
+        let written = Marked::new(self.id(), Some(place));
+        written.bytes(&path(name))?;
         let disk = self.place_of_tier(name, place)?.disk(true)?;
         disk.probe(false)?;
         owner::mark(&*disk, name, self.one_catalogue())?;
-        let written = Marked::new(self.id(), Some(place));
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
         match written.publish(self.disk(), &path(name), beside) {
             Err(error) if error.code() == Code::AlreadyExists => self.has_tier(name, place).map(|_| ())?,
