@@ -131,7 +131,7 @@ def test_a_frame_without_the_bytes_that_it_claims_takes_no_memory(store):
     store.archive(bytes(LARGE_NBYTES), space="q", name="large")
     store.flush()
     place = store.list("name=large")[0].location
-    with open(store.path / place.file, "r+b") as file:
+    with (store.path / place.file).open("r+b") as file:
         # Behind the header of the frame.
         file.seek(place.offset + 15)
         file.write(bytes(place.nbytes - 15))
@@ -151,7 +151,7 @@ def test_a_file_of_a_large_object_is_verified_without_the_whole(store, monkeypat
             assert file.seek(40_000) and file.read(1000) == expected[40_000:41_000]
             assert file.seek(7) and file.read() == expected[7:]
     found = by_name(store)["none", "noise"]
-    with open(store.path / found.location.file, "r+b") as file:
+    with (store.path / found.location.file).open("r+b") as file:
         file.seek(found.location.offset + 40_000)
         file.write(bytes([NOISE[40_000] ^ 1]))
     with found.open() as file, pytest.raises(junctura.Corrupt):

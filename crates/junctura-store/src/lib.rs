@@ -44,6 +44,8 @@ mod mapped;
 mod names;
 mod numbers;
 mod owner;
+#[cfg(test)]
+mod owner_tests;
 mod packing;
 mod payloads;
 mod place;

@@ -305,7 +305,7 @@ impl Store {
             check_catalogue(&*disk, &name, catalogue)?;
         }
         for link in self.links()? {
-            let subject = format!("files behind the link {}", self.disk().uri(&link));
+            let subject = format!("files behind the link or mount {}", self.disk().uri(&link));
             match Marked::find(self.disk(), &link_mark(&link))? {
                 Some(there) if there.owner == catalogue.id => catalogue.check(&there, subject)?,
                 _ => return Err(not_its(subject, "nothing there says that they are this store's")),

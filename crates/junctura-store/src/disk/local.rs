@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use junctura_memory::FileMap;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 
 use super::{Disk, Draft, File, Notices, Pause, Watch};
 
@@ -48,6 +48,16 @@ impl LocalDisk {
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The number of the mount that a path is in, which differs also where a folder of the same file system is mounted. Kernels before
+/// Linux 5.8 return none: there the number of the file system stands for it.
+fn mount_of(path: &Path) -> io::Result<u64> {
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
+    if found.stx_mask & StatxFlags::MNT_ID.bits() != 0 {
+        return Ok(found.stx_mnt_id);
+    }
+    Ok(fs::metadata(path)?.dev())
 }
 
 impl Disk for LocalDisk {
@@ -145,8 +155,10 @@ impl Disk for LocalDisk {
 
     fn links(&self, folder: &str) -> io::Result<Vec<String>> {
         let path = self.path(folder)?;
+        let own_mount = mount_of(&self.root)?;
+        let is_mounted = |path: &Path| mount_of(path).is_ok_and(|mount| mount != own_mount);
         let mut links = Vec::new();
-        if path.is_symlink() {
+        if path.is_symlink() || is_mounted(&path) {
             links.push(folder.to_owned());
         }
         let entries = match fs::read_dir(path) {
@@ -157,8 +169,9 @@ impl Disk for LocalDisk {
         };
         for entry in entries {
             let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
             // A link that leads to a file is removed without what it leads to.
-            if entry.file_type()?.is_symlink() && entry.path().is_dir() {
+            if kind.is_symlink() && path.is_dir() || kind.is_dir() && is_mounted(&path) {
                 links.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
             }
         }
@@ -261,5 +274,14 @@ mod tests {
             }
         }
         assert!(folder.path().join("other").exists());
+    }
+
+    #[test]
+    fn a_mount_within_a_folder_is_a_link() {
+        let folders = LocalDisk::new(Path::new("/")).links("").unwrap();
+        assert!(folders.contains(&"/proc".to_owned()), "{folders:?}");
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("data/inner")).unwrap();
+        assert!(LocalDisk::new(folder.path()).links("data").unwrap().is_empty());
     }
 }

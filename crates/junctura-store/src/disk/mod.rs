@@ -140,7 +140,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn identity(&self, _path: &str) -> Option<String> {
         None
     }
-    /// Which are links, of a folder and what is in it: what lies behind them may be anybody's.
+    /// Which are links or mount points, of a folder and what is in it: what lies behind them may be anybody's.
     fn links(&self, _folder: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
