@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use junctura_memory::FileMap;
-use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
+use rustix::fs::{FlockOperation, flock};
 
+use super::mounts::{is_mount_point, other_paths};
 use super::{Disk, Draft, File, Notices, Pause, Watch};
 
 /// NFS, SMB and CIFS, as `statfs(2)` calls them.
@@ -48,16 +49,6 @@ impl LocalDisk {
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// The number of the mount that a path is in, which differs also where a folder of the same file system is mounted. Kernels before
-/// Linux 5.8 return none: there the number of the file system stands for it.
-fn mount_of(path: &Path) -> io::Result<u64> {
-    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
-    if found.stx_mask & StatxFlags::MNT_ID.bits() != 0 {
-        return Ok(found.stx_mnt_id);
-    }
-    Ok(fs::metadata(path)?.dev())
 }
 
 impl Disk for LocalDisk {
@@ -155,13 +146,11 @@ impl Disk for LocalDisk {
 
     fn links(&self, folder: &str) -> io::Result<Vec<String>> {
         let path = self.path(folder)?;
-        let own_mount = mount_of(&self.root)?;
-        let is_mounted = |path: &Path| mount_of(path).is_ok_and(|mount| mount != own_mount);
         let mut links = Vec::new();
-        if path.is_symlink() || is_mounted(&path) {
+        if path.is_symlink() || path.parent().is_some_and(|above| is_mount_point(&path, above)) {
             links.push(folder.to_owned());
         }
-        let entries = match fs::read_dir(path) {
+        let entries = match fs::read_dir(&path) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(links);
             }
@@ -169,9 +158,9 @@ impl Disk for LocalDisk {
         };
         for entry in entries {
             let entry = entry?;
-            let (path, kind) = (entry.path(), entry.file_type()?);
+            let (inner, kind) = (entry.path(), entry.file_type()?);
             // A link that leads to a file is removed without what it leads to.
-            if kind.is_symlink() && path.is_dir() || kind.is_dir() && is_mounted(&path) {
+            if kind.is_symlink() && inner.is_dir() || kind.is_dir() && is_mount_point(&inner, &path) {
                 links.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
             }
         }
@@ -180,7 +169,8 @@ impl Disk for LocalDisk {
 
     fn store_above(&self, folder: &str) -> Option<String> {
         let real = self.path(folder).ok()?.canonicalize().ok()?;
-        let mut above = real.ancestors();
+        let paths = [vec![real.clone()], other_paths(&real)].concat();
+        let mut above = paths.iter().flat_map(|path| path.ancestors());
         let is_store = |folder: &Path| crate::root::may_be_there(&Self::new(folder));
         let store = above.find(|folder| is_store(folder) && !is_one_file(folder, &self.root))?;
         Some(store.display().to_string())
@@ -280,6 +270,12 @@ mod tests {
     fn a_mount_within_a_folder_is_a_link() {
         let folders = LocalDisk::new(Path::new("/")).links("").unwrap();
         assert!(folders.contains(&"/proc".to_owned()), "{folders:?}");
+        let folders = LocalDisk::new(Path::new("/")).links("proc").unwrap();
+        let own = format!("proc/{}", std::process::id());
+        assert!(
+            folders.contains(&"proc".to_owned()) && !folders.contains(&own),
+            "{folders:?}"
+        );
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("data/inner")).unwrap();
         assert!(LocalDisk::new(folder.path()).links("data").unwrap().is_empty());

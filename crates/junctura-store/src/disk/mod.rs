@@ -16,6 +16,7 @@ mod conformance;
 pub(crate) mod faulty;
 mod local;
 mod memory;
+mod mounts;
 #[cfg(feature = "s3")]
 mod s3;
 mod tiered;
