@@ -154,6 +154,13 @@ impl Plan {
                 wide
             }
         };
+        let unrecorded = |rng: &mut Rng, chance: usize, low: u64, high: u64, wide: u64| {
+            if recorded {
+                wide
+            } else {
+                tight(rng, chance, low, high, wide)
+            }
+        };
         let rules = Rules {
             budget_bytes: [4 << 10, 64 << 10, 300 << 10, 1 << 20, 64 << 20][rng.below(5)],
             spill_bytes: None,
@@ -162,11 +169,7 @@ impl Plan {
             held_per_client: tight(rng, 15, 1, 6, 1 << 20) as usize,
             requests_per_client: tight(rng, 10, 2, 8, 1 << 20) as usize,
             waiting_offers_per_client: tight(rng, 20, 1, 3, 4096) as usize,
-            queued_per_follow: if recorded {
-                4_000_000
-            } else {
-                tight(rng, 10, 2, 6, 4_000_000) as usize
-            },
+            queued_per_follow: unrecorded(rng, 10, 2, 6, 4_000_000) as usize,
             event_backlog_bytes: tight(rng, 20, 200, 2000, 64 << 20) as usize,
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
@@ -175,21 +178,9 @@ impl Plan {
             leaving_at_once: 256,
             looked_at_once: 1000,
             components: 0,
-            tombstones: if recorded {
-                32_768
-            } else {
-                tight(rng, 20, 0, 6, 32_768) as usize
-            },
-            tombstones_per_dataset: if recorded {
-                10_000
-            } else {
-                tight(rng, 20, 0, 4, 10_000) as usize
-            },
-            tombstone_age_ns: if recorded {
-                600_000_000_000
-            } else {
-                tight(rng, 40, 1, 200, 600_000) * 1_000_000
-            },
+            tombstones: unrecorded(rng, 20, 0, 6, 32_768) as usize,
+            tombstones_per_dataset: unrecorded(rng, 20, 0, 4, 10_000) as usize,
+            tombstone_age_ns: unrecorded(rng, 40, 1, 200, 600_000) * 1_000_000,
         };
         let crash = [0, 1, 2, 6][rng.below(4)];
         // Drawn apart, so that what seeds without a file tier do stays what it was.

@@ -317,7 +317,7 @@ attributes:
             while let Some(next) = merged.next(|a, b| a.cmp(&b)) {
                 given.push(next);
                 prop_assert_eq!(merged.len() + given.len(), sorted.len());
-                prop_assert_eq!(merged.is_empty(), merged.len() == 0);
+                prop_assert_eq!(merged.is_empty(), given.len() == sorted.len());
             }
             prop_assert_eq!(given, sorted);
         }
