@@ -13,6 +13,7 @@ mod embedded;
 mod incarnation;
 mod newcomers;
 mod poller;
+mod reading;
 mod spiller;
 mod traffic;
 mod turn;
@@ -24,8 +25,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::requirements::Written;
-use junctura_model::{Code, Error, Result, Schema, selector};
-use junctura_transport::{Address, Carrier, Inbox, Listener, Parts, Received, Rings, UnixCarrier, for_clients};
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_transport::{Address, Carrier, Listener, Parts, Rings, UnixCarrier, for_clients};
 use junctura_wire::Request;
 use junctura_wire::body::Hello;
 
@@ -37,14 +38,11 @@ pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
-use turn::{Clock, Preparation, ReadTurn, Turn, is_quick};
+use turn::{Preparation, Turn};
 use world::World;
 
 /// What was put off is made up for when nobody has said anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
-
-/// Clients that get another turn between two looks at sockets and timers, at most.
-const UNFINISHED_MAX: usize = 64;
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -485,167 +483,6 @@ impl Server {
         }
     }
 
-    /// Takes what has come from a client, for one turn: others get theirs before it is read again.
-    fn read(&mut self, client: u32, turn: Turn) {
-        let Some(connection) = self.world.connections.get_mut(&client) else {
-            return;
-        };
-        if connection.turn.waits_for_selector() {
-            return;
-        }
-        if !connection.is_heard() {
-            if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
-                self.lost(client, &reason);
-            }
-            return;
-        }
-        let mut inbox = std::mem::take(&mut connection.inbox);
-        let received = connection.receive(&mut inbox);
-        if let Ok(Received::Bytes(bytes)) = received {
-            self.world.traffic.read(bytes);
-        }
-        let now = self.now();
-        let done = self.answer_all(now, client, &mut inbox, turn);
-        let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
-        if has_come {
-            self.heard_at = now;
-        }
-        if let Some(connection) = self.world.connections.get_mut(&client) {
-            connection.inbox = inbox;
-            connection.turn.has_leftover = matches!(done, Ok(Done::Leftover));
-            let goes_on = connection.has_more() || connection.last_words.is_some();
-            if goes_on && !connection.turn.waits_for_selector() {
-                self.read_again(client);
-            }
-        }
-        match (done, received) {
-            // An end is met again when nothing is left over.
-            (Ok(Done::Leftover), _) => {}
-            (Err(error), _) => self.core.garbage(now, client, 0, &error, &mut self.world),
-            (Ok(Done::All), Ok(Received::End)) => self.lost(client, "its connection ended"),
-            (Ok(Done::All), Err(error)) => self.lost(client, &error.to_string()),
-            (Ok(Done::All), Ok(_)) => self.note_last_words(client, has_come),
-        }
-    }
-
-    /// Gives a client another turn, without waiting for something to come from it.
-    fn read_again(&mut self, client: u32) {
-        if let Some(connection) = self.world.connections.get_mut(&client)
-            && !std::mem::replace(&mut connection.turn.is_noted, true)
-        {
-            self.unfinished.push_back(client);
-        }
-    }
-
-    /// Gives turns to clients that wait for another one, for the time of one turn: sockets and timers do not wait long.
-    fn read_unfinished(&mut self) {
-        let clock = Clock::start(self.now(), self.options.turn);
-        for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
-            let Some(client) = self.unfinished.pop_front() else {
-                return;
-            };
-            if let Some(connection) = self.world.connections.get_mut(&client) {
-                connection.turn.is_noted = false;
-            }
-            self.read(client, Turn::Further);
-            if clock.is_over(self.now()) {
-                return;
-            }
-        }
-    }
-
-    /// Answers the frames of an inbox, or as many as one turn has time for.
-    fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox, turn: Turn) -> Result<Done> {
-        let mut clock = Clock::start(now, self.options.turn);
-        while let Some(frame) = inbox.peek()? {
-            let request = Request::decode(&frame);
-            let quick = request.as_ref().is_ok_and(is_quick);
-            if let Ok(request) = &request
-                && !quick
-                && !self.may_answer(client, request, turn, &clock)
-            {
-                return Ok(Done::Leftover);
-            }
-            self.world.traffic.frames_read += 1;
-            match request {
-                Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
-                Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
-                    self.take_leave(client, frame.request);
-                    return Ok(Done::All);
-                }
-                Ok(request) if quick => self.core.request(now, client, frame.request, request, &mut self.world),
-                Ok(request) => self.answer_at_length(now, client, frame.request, request),
-                Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
-            }
-            drop(inbox.next_frame()?);
-            if (!quick || clock.counts()) && !inbox.is_empty() && clock.is_over(self.now()) {
-                return Ok(Done::Leftover);
-            }
-        }
-        // Descriptors that no frame announces are an error.
-        inbox.next_frame().map(|_| Done::All)
-    }
-
-    /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that, and one
-    /// that looks at very many objects is prepared, as far as there is time.
-    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: Turn, clock: &Clock) -> bool {
-        let Some(connection) = self.world.connections.get_mut(&client) else {
-            return true;
-        };
-        if !connection.turn.takes(request, turn) {
-            return false;
-        }
-        let is_prepared = matches!(connection.turn.selector, Preparation::Done(_));
-        let costly = request
-            .selector()
-            .filter(|text| !is_prepared && selector::is_costly(text));
-        if let Some(text) = costly {
-            connection.turn.selector = Preparation::Ordered;
-            self.compiler.order(client, text.to_owned());
-            // Its socket is not looked at meanwhile.
-            self.world.touch(client);
-            return false;
-        }
-        self.look_ahead(client, request, clock)
-    }
-
-    /// Prepares a request until its client's turn is over; whether it is ready.
-    fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &Clock) -> bool {
-        let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
-        let before = self.core.prepare(prepared);
-        debug_assert!(before.is_none(), "it is of one request");
-        let mut is_ready = self.core.look_ahead(client, request);
-        if !is_ready && let Some(turn) = self.turn_of(client) {
-            turn.note_request(Nanoseconds::MAX);
-        }
-        while !is_ready && !clock.is_over(self.now()) {
-            is_ready = self.core.look_ahead(client, request);
-        }
-        if let Some(prepared) = self.core.prepare(None)
-            && let Some(turn) = self.turn_of(client)
-        {
-            turn.selector = Preparation::Done(prepared);
-        }
-        is_ready
-    }
-
-    fn turn_of(&mut self, client: u32) -> Option<&mut ReadTurn> {
-        Some(&mut self.world.connections.get_mut(&client)?.turn)
-    }
-
-    /// Answers a request that may take long, and notes how long it took.
-    fn answer_at_length(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>) {
-        let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
-        let began = self.now();
-        self.core.prepare(prepared);
-        self.core.request(now, client, number, request, &mut self.world);
-        self.core.prepare(None);
-        let took = self.now().saturating_sub(began);
-        if let Some(turn) = self.turn_of(client) {
-            turn.note_request(took);
-        }
-    }
-
     /// Loses a client that has died, once all that it said was read.
     fn note_last_words(&mut self, client: u32, has_come: bool) {
         let connection = self.world.connections.get_mut(&client);
@@ -790,13 +627,6 @@ impl Server {
             self.poller.remove(death.as_fd());
         }
     }
-}
-
-/// What became of the frames of an inbox.
-enum Done {
-    All,
-    /// The turn was over before.
-    Leftover,
 }
 
 /// What the system refused.
