@@ -65,6 +65,16 @@ pub(super) enum Pending {
     Durable(Awaits),
 }
 
+impl Pending {
+    /// The requirement that ends with it.
+    fn requirement(&self) -> Option<u32> {
+        match self {
+            Self::Requirement(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Client {
     pub(super) peer: Option<Peer>,
@@ -212,7 +222,15 @@ impl Core {
             return false;
         }
         let some = oldest_of(state.pending.keys().copied().collect(), REQUESTS_MAX);
+        let heavy = state.pending.iter().filter(|(_, one)| self.owed_to(one) > OWED_MAX);
+        let heavy = heavy.min_by_key(|&(&request, _)| request);
+        let heavy = heavy.and_then(|(_, one)| one.requirement());
         self.begin(now);
+        if let Some(id) = heavy {
+            self.owe_less(now, id, OWED_MAX, fx);
+            self.follow_up(now, fx);
+            return true;
+        }
         let mut owed = 0;
         for request in some {
             let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
@@ -229,10 +247,8 @@ impl Core {
 
     /// How much a request's requirement is owed.
     fn owed_to(&self, pending: &Pending) -> usize {
-        match pending {
-            Pending::Requirement(id) => self.requirement_ref(*id).map_or(0, Requirement::owed_count),
-            _ => 0,
-        }
+        let requirement = pending.requirement().and_then(|id| self.requirement_ref(id));
+        requirement.map_or(0, Requirement::owed_count)
     }
 
     pub(super) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {

@@ -536,6 +536,17 @@ impl Core {
         owed.len() as u64
     }
 
+    /// A requirement that is about to end is owed so many objects less.
+    pub(super) fn owe_less(&mut self, now: Nanoseconds, id: u32, count: usize, fx: &mut impl Effects) {
+        let owed = self.requirement_ref(id).map(|requirement| requirement.owed.values());
+        let some: Vec<u32> = owed.into_iter().flatten().take(count).map(|owed| owed.object).collect();
+        for object in some {
+            self.no_longer_owed(id, object);
+            self.settle_in_turn(now, object, fx);
+        }
+        self.memory_freed |= !self.stalled.is_empty();
+    }
+
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
     pub(super) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
         for id in self.claimants(object) {

@@ -250,6 +250,30 @@ fn a_client_that_many_requirements_kept_much_for_leaves_in_turns() {
 }
 
 #[test]
+fn a_client_that_one_requirement_kept_much_for_leaves_in_turns() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require(c, 1, "", false);
+    for number in 0..2500 {
+        world.offer(p, number, &format!("n{number}"), "", 1);
+    }
+    world.follow(c, 2, |follow| {
+        follow.requirement = Some(1);
+        follow.window = 10;
+    });
+    world.release(c, 1);
+    let owed = |world: &World| world.core.stat().interests.owed;
+    assert_eq!(owed(&world), 2499);
+    for left in [1499, 499] {
+        assert!(world.core.wind_down(world.now, c, &mut world.fx));
+        assert_eq!(owed(&world), left);
+    }
+    assert!(!world.core.wind_down(world.now, c, &mut world.fx));
+    world.leave(c);
+    assert_eq!(owed(&world), 0);
+}
+
+#[test]
 fn versions_of_a_key_that_requirements_keep_are_found_by_the_key() {
     let mut world = World::new();
     let (p, c) = (world.join("p"), world.join("c"));
