@@ -1,14 +1,12 @@
-//! What fuzz targets share: a schema with an attribute of every type.
+//! What fuzz targets share: a schema with an attribute of every type, and limits of memory and work.
 
-mod memory;
+mod limits;
 
 use std::sync::{Arc, LazyLock};
 
 use junctura_model::Schema;
 
-/// Bytes that a run may take whatever it is given, and for each byte that it is given.
-const MOST_FOR_ALL: usize = 8 << 20;
-const MOST_FOR_EACH: usize = 512;
+pub use limits::Limits;
 
 /// Short names, since the fuzzer has to guess them.
 const YAML: &str = r#"
@@ -37,13 +35,8 @@ attributes:
 pub static SCHEMA: LazyLock<Arc<Schema>> =
     LazyLock::new(|| Arc::new(Schema::parse_yaml(YAML).expect("our own schema")));
 
-/// Does something with these bytes, which may take a multiple of their number of memory, and no more.
-pub fn within_bounds(bytes: &[u8], work: impl FnOnce()) {
-    let most = MOST_FOR_ALL + MOST_FOR_EACH * bytes.len();
-    let taken = memory::peak(work);
-    assert!(
-        taken <= most,
-        "{} bytes made it take {taken}, more than {most}",
-        bytes.len()
-    );
+/// Does something with these bytes, within limits. What all runs share is made before.
+pub fn within(limits: Limits, bytes: &[u8], work: impl FnOnce()) {
+    LazyLock::force(&SCHEMA);
+    limits.hold(bytes.len(), work);
 }

@@ -6,13 +6,24 @@
 use std::sync::Arc;
 
 use junctura_copy::{Gather, Pack, Unpack};
+use junctura_fuzz::{Limits, within};
 use junctura_layout::{Kind, Layout, Plan, Runs, Side};
 use libfuzzer_sys::fuzz_target;
+
+/// What a plan lists and the copies made of it: some hundred bytes for each of `LISTED_MAX` runs, ranks and slabs.
+const LIMITS: Limits = Limits {
+    held_bytes: 8 << 20,
+    held_bytes_each: 512,
+    steps: 200_000,
+    steps_each: 32,
+};
 
 /// Runs that a plan may list, and ranks that it may name.
 const LISTED_MAX: usize = 1 << 12;
 
-fuzz_target!(|text: &str| {
+fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+
+fn fuzz(text: &str) {
     let layouts: Result<Vec<Arc<Layout>>, _> = text.lines().take(2).map(|line| line.parse().map(Arc::new)).collect();
     let Ok(layouts) = layouts else { return };
     let [from, to] = &layouts[..] else { return };
@@ -40,4 +51,4 @@ fuzz_target!(|text: &str| {
             let _ = gather.run(&pieces, &mut [0; 8], 1);
         }
     }
-});
+}

@@ -2,10 +2,29 @@
 
 #![no_main]
 
+use std::sync::Once;
+
+use junctura_fuzz::{Limits, within};
 use junctura_grib::Messages;
 use libfuzzer_sys::fuzz_target;
 
+/// No payload is copied: an error, and the texts of the keys of one message at a time.
+const LIMITS: Limits = Limits {
+    held_bytes: 8 << 10,
+    held_bytes_each: 1,
+    steps: 200,
+    steps_each: 2,
+};
+
+/// The tables of keys are made once.
+static TABLES: Once = Once::new();
+
 fuzz_target!(|file: &[u8]| {
+    TABLES.call_once(|| fuzz(include_bytes!("../corpus/grib_header/surface_1")));
+    within(LIMITS, file, || fuzz(file));
+});
+
+fn fuzz(file: &[u8]) {
     for found in Messages::new(file) {
         match found {
             Ok(message) => {
@@ -20,4 +39,4 @@ fuzz_target!(|file: &[u8]| {
             Err(error) => drop(error.to_string()),
         }
     }
-});
+}

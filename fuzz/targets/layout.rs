@@ -6,13 +6,24 @@
 use std::sync::Arc;
 
 use junctura_copy::Pack;
+use junctura_fuzz::{Limits, within};
 use junctura_layout::{Kind, Layout, Plan, Side, draw};
 use libfuzzer_sys::fuzz_target;
+
+/// `ELEMENTS_MAX` elements that a plan may list one by one, for 64 ranks; each rank goes through all slabs of the text.
+const LIMITS: Limits = Limits {
+    held_bytes: 32 << 20,
+    held_bytes_each: 1024,
+    steps: 2_000_000,
+    steps_each: 1024,
+};
 
 /// Larger arrays would take the time of many small ones.
 const ELEMENTS_MAX: u64 = 1 << 16;
 
-fuzz_target!(|text: &str| {
+fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+
+fn fuzz(text: &str) {
     let _ = Layout::from_yaml(text);
     let mut layouts = Vec::new();
     for line in text.lines().take(2) {
@@ -44,7 +55,7 @@ fuzz_target!(|text: &str| {
         assert!(!is_all || shared == from.elements(), "{from}\n{to}");
     }
     (0..from.ranks()).for_each(|rank| pack(from, to, rank));
-});
+}
 
 /// What a gate does for a client that names these layouts.
 fn pack(from: &Arc<Layout>, to: &Arc<Layout>, rank: u64) {

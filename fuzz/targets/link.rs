@@ -3,11 +3,22 @@
 
 #![no_main]
 
+use junctura_fuzz::{Limits, within};
 use junctura_link::record::{HEADER_BYTES, Record};
 use junctura_link::{Endpoint, read_greeting, read_token};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// A text of what is read, or an error that quotes it; no body before it comes.
+const LIMITS: Limits = Limits {
+    held_bytes: 2 << 10,
+    held_bytes_each: 8,
+    steps: 100,
+    steps_each: 1,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+
+fn fuzz(bytes: &[u8]) {
     let _ = read_greeting(bytes);
     let mut rest = bytes;
     while let Ok(Some(record)) = Record::read(rest) {
@@ -24,4 +35,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(endpoint.to_string().parse::<Endpoint>().as_ref(), Ok(&endpoint));
         }
     }
-});
+}

@@ -3,11 +3,21 @@
 
 #![no_main]
 
-use junctura_fuzz::SCHEMA;
+use junctura_fuzz::{Limits, SCHEMA, within};
 use junctura_model::RecordRef;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// The texts of a record and its key, and an error that quotes one.
+const LIMITS: Limits = Limits {
+    held_bytes: 4 << 10,
+    held_bytes_each: 32,
+    steps: 200,
+    steps_each: 4,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+
+fn fuzz(bytes: &[u8]) {
     if let Ok(record) = SCHEMA.check(bytes) {
         key_reads_back(record);
         let mut dataset = String::new();
@@ -19,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         SCHEMA.check(key.as_ref().as_bytes()).expect("a key is a record");
         key_reads_back(key.as_ref());
     }
-});
+}
 
 fn key_reads_back(record: RecordRef<'_>) {
     let mut text = String::new();

@@ -2,13 +2,24 @@
 
 #![no_main]
 
+use junctura_fuzz::{Limits, within};
 use junctura_transport::scribble::{Step, run};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Two inboxes; four bytes of input make a frame of 6,000, which the end that says it may have to keep.
+const LIMITS: Limits = Limits {
+    held_bytes: 512 << 10,
+    held_bytes_each: 8 << 10,
+    steps: 5000,
+    steps_each: 64,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+
+fn fuzz(bytes: &[u8]) {
     let mut rest = bytes;
     run(std::iter::from_fn(|| step(&mut rest)));
-});
+}
 
 /// Four bytes: what, where (two), how much; what is scribbled follows.
 fn step(rest: &mut &[u8]) -> Option<Step> {

@@ -3,11 +3,22 @@
 
 #![no_main]
 
+use junctura_fuzz::{Limits, within};
 use junctura_model::schema::fdb_value;
 use junctura_model::{Given, Schema, Type};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+/// What rules may grow to (`SCHEMA_GROWN_BYTES_MAX`), as schemas, as text, and read again.
+const LIMITS: Limits = Limits {
+    held_bytes: 64 << 20,
+    held_bytes_each: 1024,
+    steps: 4_000_000,
+    steps_each: 64,
+};
+
+fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+
+fn fuzz(text: &str) {
     for schema in Schema::parse_fdb(text, "fuzz").unwrap_or_default() {
         let written = schema.to_yaml();
         assert_eq!(
@@ -20,4 +31,4 @@ fuzz_target!(|text: &str| {
         let mut canonical = String::new();
         let _ = kind.canonical(Given::Text(&fdb_value(kind, text)), &mut canonical);
     }
-});
+}

@@ -3,12 +3,22 @@
 
 #![no_main]
 
-use junctura_fuzz::SCHEMA;
+use junctura_fuzz::{Limits, SCHEMA, within};
 use junctura_model::Selector;
 use junctura_model::selector::{Context, explain_error};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+/// Compiled regular expressions up to their limits (`PATTERNS_BYTES_MAX`), twice, and otherwise nodes and texts.
+const LIMITS: Limits = Limits {
+    held_bytes: 8 << 20,
+    held_bytes_each: 512,
+    steps: 400_000,
+    steps_each: 64,
+};
+
+fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
+
+fn fuzz(text: &str) {
     let context = Context {
         today: Some(20_261_120),
     };
@@ -27,4 +37,4 @@ fuzz_target!(|text: &str| {
             _ = explain_error(text, &error);
         }
     }
-});
+}

@@ -2,8 +2,16 @@
 
 #![no_main]
 
-use junctura_fuzz::{SCHEMA, within_bounds};
+use junctura_fuzz::{Limits, SCHEMA, within};
 use junctura_store::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| within_bounds(bytes, || fuzzing::checkpoint(&SCHEMA, bytes)));
+/// Two stores, and the nodes of JSON.
+const LIMITS: Limits = Limits {
+    held_bytes: 64 << 10,
+    held_bytes_each: 64,
+    steps: 1000,
+    steps_each: 8,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzzing::checkpoint(&SCHEMA, bytes)));

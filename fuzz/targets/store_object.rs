@@ -2,8 +2,16 @@
 
 #![no_main]
 
-use junctura_fuzz::{SCHEMA, within_bounds};
+use junctura_fuzz::{Limits, SCHEMA, within};
 use junctura_store::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| within_bounds(bytes, || fuzzing::object(&SCHEMA, bytes)));
+/// A store, rows and columns, and the objects of a listing.
+const LIMITS: Limits = Limits {
+    held_bytes: 256 << 10,
+    held_bytes_each: 512,
+    steps: 5000,
+    steps_each: 32,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzzing::object(&SCHEMA, bytes)));

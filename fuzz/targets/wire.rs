@@ -3,16 +3,27 @@
 
 #![no_main]
 
+use junctura_fuzz::{Limits, within};
 use junctura_wire::{Frame, Reply, Request};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Lists of at least a byte for each item on the wire, and the frame again.
+const LIMITS: Limits = Limits {
+    held_bytes: 4 << 10,
+    held_bytes_each: 128,
+    steps: 100,
+    steps_each: 4,
+};
+
+fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
+
+fn fuzz(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, length))) = Frame::split(rest) {
         read(&frame);
         rest = &rest[length..];
     }
-});
+}
 
 fn read(frame: &Frame<'_>) {
     if let Ok(request) = Request::decode(frame) {

@@ -1,8 +1,9 @@
 //! All that one rank wants, out of the memory of all who have it.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use junctura_layout::{Element, Part, Plan, Runs, Side, Storage};
+use junctura_layout::{Element, Local, Part, Plan, Runs, Side, Storage};
 use junctura_model::{Code, Error, Result};
 
 use crate::elements::Change;
@@ -25,7 +26,9 @@ impl Gather {
     pub fn new(plan: &Plan, from: Element, to: Element) -> Result<Self> {
         check_side(plan, Side::To)?;
         let change = Change::new(from, to)?;
-        let parts: Vec<Combined> = plan.parts().iter().map(|part| Combined::new(plan, part)).collect();
+        let mut locals = PeerLocals::of(plan);
+        let parts = plan.parts().iter().map(|part| Combined::new(plan, part, &mut locals));
+        let parts: Vec<Combined> = parts.collect();
         let ranks: BTreeSet<u64> = parts.iter().flat_map(|part| &part.ranks).copied().collect();
         let peers: Vec<u64> = ranks.into_iter().collect();
         let products = parts.into_iter().map(|part| part.product(&peers)).collect();
@@ -94,6 +97,33 @@ pub(crate) fn check_side(plan: &Plan, side: Side) -> Result<()> {
     Err(Error::new(Code::InvalidArgument, "plan", cause))
 }
 
+/// The memories of peers. Those of a peer with slabs are listed once: as many parts as there are slabs may name it.
+struct PeerLocals<'p> {
+    plan: &'p Plan,
+    of_slabs: BTreeMap<u64, Vec<Local>>,
+}
+
+impl<'p> PeerLocals<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            of_slabs: BTreeMap::new(),
+        }
+    }
+
+    /// The peer that a part names by these coordinates, and its memory. A plan names only ranks that there are.
+    fn find(&mut self, part: &Part, coordinates: &[u64]) -> Option<(u64, Cow<'_, Local>)> {
+        let Some((rank, number)) = part.slab else {
+            let (rank, local) = self.plan.their_local(part, coordinates)?;
+            return Some((rank, Cow::Owned(local)));
+        };
+        let rank = u64::from(rank);
+        let layout = self.plan.theirs();
+        let locals = self.of_slabs.entry(rank).or_insert_with(|| layout.locals(rank));
+        Some((rank, Cow::Borrowed(locals.get(number as usize)?)))
+    }
+}
+
 /// A part of a plan with the ranks that it names.
 struct Combined {
     product: Product,
@@ -102,7 +132,7 @@ struct Combined {
 }
 
 impl Combined {
-    fn new(plan: &Plan, part: &Part) -> Self {
+    fn new(plan: &Plan, part: &Part, locals: &mut PeerLocals<'_>) -> Self {
         let counts: Vec<u64> = part.runs.iter().map(Runs::elements).collect();
         let order = walk_order(&part.local, &counts);
         let coordinates: Vec<Vec<u64>> = order.iter().map(|&at| coordinates(&part.runs[at])).collect();
@@ -122,20 +152,26 @@ impl Combined {
         }
         let combinations: usize = coordinates.iter().map(Vec::len).product();
         for number in 0..combinations {
-            combined.add_source(plan, part, &order, &coordinates, number);
+            combined.add_source(part, locals, &order, &coordinates, number);
         }
         combined
     }
 
-    fn add_source(&mut self, plan: &Plan, part: &Part, order: &[usize], coordinates: &[Vec<u64>], number: usize) {
+    fn add_source(
+        &mut self,
+        part: &Part,
+        locals: &mut PeerLocals<'_>,
+        order: &[usize],
+        coordinates: &[Vec<u64>],
+        number: usize,
+    ) {
         let mut chosen = vec![0; order.len()];
         let mut left = number;
         for (&at, list) in order.iter().zip(coordinates).rev() {
             chosen[at] = list[left % list.len()];
             left /= list.len();
         }
-        // A plan names only ranks that there are.
-        let Some((rank, local)) = plan.their_local(part, &chosen) else {
+        let Some((rank, local)) = locals.find(part, &chosen) else {
             return;
         };
         let mut source = Source {

@@ -1,23 +1,25 @@
-//! A claim of a layout costs no memory: plans and the copies prepared from them, under a limit of bytes for each call.
+//! A claim of a layout costs no memory: plans and the copies prepared from them, under limits of bytes and steps for each call.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
-mod allocations;
+#[path = "../../../../fuzz/src/limits.rs"]
+mod limits;
 
 use std::sync::Arc;
 
-use allocations::{Counting, peak_of};
 use junctura_copy::{Gather, Pack, Unpack};
 use junctura_layout::{ELEMENTS_MAX, Element, Kind, Layout, Plan, Side};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use limits::{Limits, cost_of};
 
 /// Runs that a plan may list here.
 const LISTED_MAX: usize = 1 << 14;
-/// Bytes for one call: some hundred for each run that is listed, and what is made of runs that repeat.
-const BYTES_MAX: usize = 64 << 20;
+/// One call: some hundred bytes for each run that is listed, and what is made of runs that repeat.
+const LIMITS: Limits = Limits {
+    held_bytes: 64 << 20,
+    held_bytes_each: 0,
+    steps: 1 << 20,
+    steps_each: 0,
+};
 
 /// Layouts with the largest claims that the format allows. Each pair is a source and a destination.
 const CLAIMS: [(&str, &str); 16] = [
@@ -90,10 +92,8 @@ fn claims_cost_no_memory() {
 
 /// All steps of a reader and a gate with a layout, up to the first access to memory.
 fn make_ready(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, (lies, wanted): (Element, Element)) {
-    let within = |what: &str, bytes: usize| assert!(bytes <= BYTES_MAX, "{what} of {from} to {to}: {bytes} bytes");
     let origin = vec![0; to.shape().len()];
-    let (plan, bytes) = peak_of(|| Plan::limited(from, to, &origin, side, 0, LISTED_MAX));
-    within("a plan", bytes);
+    let plan = LIMITS.hold(0, || Plan::limited(from, to, &origin, side, 0, LISTED_MAX));
     let Ok(plan) = plan else { return };
     let peers: u64 = plan.parts()[0]
         .runs
@@ -104,17 +104,36 @@ fn make_ready(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, (lies, wanted): 
         return;
     }
     if side == Side::To {
-        let (gather, bytes) = peak_of(|| Gather::new(&plan, lies, wanted));
-        within("a gather", bytes);
-        let gather = gather.unwrap();
-        let (refused, bytes) = peak_of(|| gather.run(&vec![&[7; 8][..]; gather.peers().len()], &mut [0; 8], 2));
-        assert!(refused.is_err());
-        within("a run of a gather", bytes);
+        let gather = LIMITS.hold(0, || Gather::new(&plan, lies, wanted).unwrap());
+        let pieces = vec![&[7; 8][..]; gather.peers().len()];
+        assert!(LIMITS.hold(0, || gather.run(&pieces, &mut [0; 8], 2)).is_err());
     }
     let peer = plan.partners().first().map_or(0, |partner| partner.rank);
-    let bytes = match side {
-        Side::To => peak_of(|| Unpack::new(&plan, peer, lies, wanted).unwrap()).1,
-        Side::From => peak_of(|| Pack::new(&plan, peer, lies, wanted).unwrap()).1,
-    };
-    within("a message", bytes);
+    LIMITS.hold(0, || match side {
+        Side::To => drop(Unpack::new(&plan, peer, lies, wanted).unwrap()),
+        Side::From => drop(Pack::new(&plan, peer, lies, wanted).unwrap()),
+    });
+}
+
+/// A text of slabs is as long as they are many: what acts on them costs no more than their number, in plans and in copies.
+#[test]
+fn slabs_cost_as_much_as_they_are_many() {
+    let costs = [1 << 10, 1 << 12].map(|count: u64| {
+        let slabs: Vec<String> = (0..count).map(|at| format!("{at}:{}", at + 1)).collect();
+        let read = |text: String| Arc::new(text.parse::<Layout>().unwrap());
+        let slabs = read(format!("shape={count} slabs={}", slabs.join(",")));
+        let whole = read(format!("shape={count}"));
+        let (u8, steps) = (Element::from(Kind::U8), |call: &dyn Fn()| cost_of(call).1.steps);
+        let gives = Plan::whole(&whole, &slabs, Side::From, 0).unwrap();
+        let takes = Plan::whole(&slabs, &whole, Side::To, 0).unwrap();
+        [
+            steps(&|| drop(Plan::whole(&slabs, &whole, Side::To, 0).unwrap())),
+            steps(&|| drop(Gather::new(&takes, u8, u8).unwrap())),
+            steps(&|| drop(Unpack::new(&takes, 0, u8, u8).unwrap())),
+            steps(&|| drop(Pack::new(&gives, 0, u8, u8).unwrap())),
+        ]
+    });
+    for (few, many) in costs[0].into_iter().zip(costs[1]) {
+        assert!(many <= 5 * few, "{costs:?}");
+    }
 }

@@ -1,21 +1,22 @@
-//! The head of an array costs what exists, not what it claims: takes under a limit of bytes for each call.
+//! The head of an array costs what exists, not what it claims: takes under limits of bytes and steps for each call.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
-#[path = "../../../junctura-copy/tests/claims/allocations.rs"]
-mod allocations;
+#[path = "../../../../fuzz/src/limits.rs"]
+mod limits;
 
 use std::sync::Arc;
 
-use allocations::{Counting, peak_of};
 use junctura::{BundleOptions, Code, DemandedArray, Layout, OfferOptions, Part, Pool, Whole};
+use limits::Limits;
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Bytes for one call.
-const BYTES_MAX: usize = 1 << 20;
+/// One call.
+const LIMITS: Limits = Limits {
+    held_bytes: 1 << 20,
+    held_bytes_each: 0,
+    steps: 20_000,
+    steps_each: 0,
+};
 
 /// Heads that claim many ranks, small blocks or many elements.
 const CLAIMS: [&str; 6] = [
@@ -49,9 +50,7 @@ fn refusals(pool: &Pool) -> Vec<Code> {
 }
 
 fn refusal<T>(call: impl FnOnce() -> junctura::Result<T>) -> Code {
-    let (outcome, bytes) = peak_of(call);
-    assert!(bytes <= BYTES_MAX, "{bytes} bytes were held");
-    outcome.map(drop).unwrap_err().code()
+    LIMITS.hold(0, call).map(drop).unwrap_err().code()
 }
 
 /// The first dimension over two ranks, the last one in steps of one element.
