@@ -18,8 +18,10 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 /// Schemas that the rules of one file may make.
 pub const SCHEMA_RULES_MAX: usize = 1024;
-/// Bytes of names and values in the rules of one file, with what each takes from the levels around it.
+/// Bytes of names and values in the rules of one file, with what each rule takes from the levels around it.
 pub const SCHEMA_GROWN_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that each of these names and values weighs besides its text.
+pub const SCHEMA_ITEM_BYTES: usize = 32;
 /// Values that an attribute of a schema may list.
 pub const ALLOWED_VALUES_MAX: usize = 4096;
 /// Aliases of one attribute.

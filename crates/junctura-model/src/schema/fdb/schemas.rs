@@ -2,7 +2,7 @@
 
 use super::rules::{Condition, File, Level, Takes, Typed};
 use super::{Read, Trouble, fdb_value};
-use crate::limits::{ATTRIBUTES_MAX, SCHEMA_GROWN_BYTES_MAX, SCHEMA_RULES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{ATTRIBUTES_MAX, SCHEMA_GROWN_BYTES_MAX, SCHEMA_ITEM_BYTES, SCHEMA_RULES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{Attribute, Durability, Parts, Retention, SameKey, Schema, is_name};
 use crate::value::{Given, Kind, Type};
 
@@ -72,17 +72,18 @@ fn paths<'a, 'b>(rule: &'a Level<'b>) -> impl Iterator<Item = [&'a Level<'b>; 3]
     rule.inner.iter().flat_map(middle)
 }
 
-/// What a schema takes, roughly: an outer level is written out in each of its rules.
+/// What a schema takes, roughly: an outer level is written out in each of its rules. A short value takes more than its text.
 fn grown_bytes(path: &[&Level<'_>; 3]) -> usize {
+    let of_text = |text: &str| text.len() + SCHEMA_ITEM_BYTES;
     let of_values = |condition: &Condition<'_>| match &condition.takes {
-        Takes::OneOf(values) => values.iter().map(|(value, _)| value.len() + 1).sum(),
-        Takes::NoneOf(values) => values.iter().map(|value| value.len() + 1).sum(),
-        Takes::Optional(default) => default.len(),
+        Takes::OneOf(values) => values.iter().map(|(value, _)| of_text(value)).sum(),
+        Takes::NoneOf(values) => values.iter().map(|value| of_text(value)).sum(),
+        Takes::Optional(default) => of_text(default),
         Takes::Any | Takes::Hidden => 0,
     };
     let conditions = path.iter().flat_map(|level| &level.conditions);
     conditions
-        .map(|condition| condition.name.len() + of_values(condition))
+        .map(|condition| of_text(condition.name) + of_values(condition))
         .sum()
 }
 

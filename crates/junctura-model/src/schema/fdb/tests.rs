@@ -259,6 +259,11 @@ fn limits_hold() {
     assert!(cause(&format!("[a[b[c={}]]]", "x".repeat(1025))).contains("more than 1024 bytes"));
     let long = vec!["x".repeat(1000); 100].join("/");
     assert!(cause(&format!("[a={long}{}]", "[b[c]]".repeat(100))).contains("when written out"));
+    // Ten thousand bytes would become 35 MB.
+    let short = vec!["1"; 1000].join("/");
+    assert!(cause(&format!("[a={short}{}]", "[b[c]]".repeat(1000))).contains("when written out"));
+    let values = vec!["od"; 60].join("/");
+    assert_eq!(read(&format!("[a={values}{}]", "[b[c]]".repeat(1000))).len(), 1000);
     let types: Vec<String> = (0..1025).map(|at| format!("a{at}:Date;")).collect();
     assert!(cause(&types.concat()).contains("more than 1024 types"));
     let huge = " ".repeat(SCHEMA_BYTES_MAX + 1);
