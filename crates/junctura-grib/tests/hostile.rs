@@ -1,10 +1,27 @@
 //! Whatever the bytes: reading ends, does not panic, and stays inside them.
 
+use crate::limits::Limits;
 use crate::made;
 use junctura_grib::{GribError, Messages};
 use proptest::prelude::*;
+use std::sync::Once;
+
+/// Nothing is made of a payload; keys are some dozen short texts.
+const LIMITS: Limits = Limits {
+    held_bytes: 8 << 10,
+    held_bytes_each: 1,
+    steps: 200,
+    steps_each: 2,
+};
 
 fn read_all(bytes: &[u8]) -> Result<(), TestCaseError> {
+    // The tables of keys are made once.
+    static TABLES: Once = Once::new();
+    TABLES.call_once(|| read_messages(&made::some()[0]).expect("it is sound"));
+    LIMITS.hold(bytes.len(), || read_messages(bytes))
+}
+
+fn read_messages(bytes: &[u8]) -> Result<(), TestCaseError> {
     for found in Messages::new(bytes) {
         match found.and_then(|message| Ok((message, message.keys()?))) {
             Ok((message, keys)) => {

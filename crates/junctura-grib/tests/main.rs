@@ -2,6 +2,8 @@
 
 mod hostile;
 mod keys;
+#[path = "../../../fuzz/src/limits.rs"]
+mod limits;
 mod made;
 mod packed;
 mod splitting;

@@ -4,4 +4,7 @@
 
 mod conformance;
 mod hostile;
+#[path = "../../../fuzz/src/limits.rs"]
+mod limits;
 mod secrets;
+mod untrusted;

@@ -4,8 +4,25 @@
 
 use std::sync::Arc;
 
-use junctura_model::{Code, Cursor, Given, Phase, RecordRef, Schema, Type, Version, list_items};
+use junctura_model::{Code, Cursor, Given, Phase, RecordRef, Schema, Type, Version, list_items, requirements};
 use proptest::prelude::*;
+
+use crate::limits::Limits;
+
+/// A record, its key and an error that quotes what is wrong.
+const RECORD_LIMITS: Limits = Limits {
+    held_bytes: 4 << 10,
+    held_bytes_each: 32,
+    steps: 200,
+    steps_each: 4,
+};
+/// A schema file: nodes of YAML, and the attributes made of them.
+const SCHEMA_LIMITS: Limits = Limits {
+    held_bytes: 64 << 10,
+    held_bytes_each: 1024,
+    steps: 1000,
+    steps_each: 16,
+};
 
 const SCHEMA: &str = "
 name: all
@@ -192,25 +209,35 @@ proptest! {
             2 => bytes.insert(at, byte),
             _ => { bytes.remove(at); }
         }
-        if schema().check(&bytes).is_ok() {
+        if RECORD_LIMITS.hold(bytes.len(), || schema().check(&bytes).is_ok()) {
             prop_assert_eq!(record(&again(&bytes)).unwrap(), bytes);
         }
     }
 
     #[test]
     fn any_bytes_are_met_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = schema().check(&bytes);
-        let record = RecordRef::trusted(&bytes);
-        let mut key = String::new();
-        schema().key_of(record, &mut key);
-        let _ = (record.iter().count(), record.get_open("a"), record.key_bytes(3));
+        let schema = schema();
+        RECORD_LIMITS.hold(bytes.len(), || {
+            let _ = schema.check(&bytes);
+            let record = RecordRef::trusted(&bytes);
+            let mut key = String::new();
+            schema.key_of(record, &mut key);
+            let _ = (record.iter().count(), record.get_open("a"), record.key_bytes(3));
+        });
     }
 
     #[test]
     fn any_text_is_met_without_panic(text in any::<String>(), nearly in "[a-z:{}\\[\\], \n\"?#&*!0-9-]{0,80}") {
-        let _ = (Schema::parse_yaml(&text), Schema::parse_yaml(&nearly));
-        let _ = (schema().parse_key(&text), schema().parse_key(&nearly));
-        let _ = (text.parse::<Cursor>(), text.parse::<Version>(), list_items(&text).count(), list_items(&nearly).count());
+        let schema = schema();
+        for text in [&text, &nearly] {
+            SCHEMA_LIMITS.hold(text.len(), || {
+                let _ = (Schema::parse_yaml(text), Schema::parse_file(text, "x"), requirements::parse_yaml(text));
+            });
+            RECORD_LIMITS.hold(text.len(), || {
+                let _ = (schema.parse_key(text), list_items(text).count());
+                let _ = (text.parse::<Cursor>(), text.parse::<Version>());
+            });
+        }
     }
 
     #[test]

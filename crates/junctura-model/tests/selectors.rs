@@ -15,6 +15,16 @@ use junctura_model::{Code, Given, Record, Schema, Selector, SelectorSet, mars};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::limits::Limits;
+
+/// A selector, its text again and a picture of an error. Few bytes make a large regular expression, up to the limit of one.
+const LIMITS: Limits = Limits {
+    held_bytes: 8 << 20,
+    held_bytes_each: 512,
+    steps: 400_000,
+    steps_each: 64,
+};
+
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -254,10 +264,10 @@ proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "[a-z=!<>~/,()*\"\\\\ \u{e9}0-9]{0,60}|retrieve,[a-z=/,\"* 0-9-]{0,40}") {
         for schema in schemas() {
-            match Selector::parse_with(&text, &schema, &Context { today: Some(20_261_120) }) {
+            LIMITS.hold(text.len(), || match Selector::parse_with(&text, &schema, &Context { today: Some(20_261_120) }) {
                 Ok(selector) => assert_round_trip(&selector, &schema, &text),
                 Err(error) => { let _ = explain_error(&text, &error); }
-            }
+            });
         }
     }
 
@@ -266,7 +276,7 @@ proptest! {
         let schema = &schemas()[0];
         let text = random_selector(&mut Random(seed), schema);
         let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).nth(cut.index(text.chars().count() + 1)).unwrap();
-        if let Err(error) = Selector::parse(&text[..at], schema) {
+        if let Err(error) = LIMITS.hold(at, || Selector::parse(&text[..at], schema)) {
             prop_assert!(error.position().is_some_and(|place| place <= at), "{error}");
         }
     }

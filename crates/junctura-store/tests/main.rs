@@ -11,6 +11,8 @@ mod concurrent;
 mod judge;
 mod kept;
 mod killed;
+#[path = "../../../fuzz/src/limits.rs"]
+mod limits;
 mod names;
 mod owners;
 mod packing;
@@ -21,4 +23,5 @@ mod processes;
 mod s3;
 mod schemas;
 mod store;
+mod untrusted;
 mod waiting;

@@ -4,4 +4,6 @@
 
 mod common;
 mod golden;
+#[path = "../../../fuzz/src/limits.rs"]
+mod limits;
 mod properties;

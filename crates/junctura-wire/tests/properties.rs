@@ -1,6 +1,7 @@
 //! What is encoded is decoded as it was; what comes from a stranger is refused or understood, never a panic.
 
 use crate::common::{Words, replies, requests};
+use crate::limits::Limits;
 use junctura_model::Code;
 use junctura_wire::fixed::{Holding, MemberVersion, Slot};
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
@@ -9,6 +10,14 @@ use proptest::array;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+
+/// The frame again, and lists of what its body has: the smallest item of a list is a byte on the wire.
+const LIMITS: Limits = Limits {
+    held_bytes: 4096,
+    held_bytes_each: 128,
+    steps: 100,
+    steps_each: 4,
+};
 
 fn words() -> impl Strategy<Value = Words> {
     let texts = array::uniform4(".{0,20}");
@@ -74,8 +83,12 @@ fn encoded(words: &Words) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Reads everything that can be read; what is understood must survive another round.
+/// Reads everything that can be read, within limits; what is understood must survive another round.
 fn read(bytes: &[u8]) {
+    LIMITS.hold(bytes.len(), || read_frames(bytes));
+}
+
+fn read_frames(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, length))) = Frame::split(rest) {
         rest = &rest[length..];
