@@ -70,6 +70,9 @@ struct Theirs<'a> {
     slab: Option<(u32, u32)>,
 }
 
+/// Looking at so many slabs in vain takes the time of listing a run.
+const SLABS_PER_RUN: usize = 16;
+
 /// What has been listed, and how many runs more may be.
 struct Found {
     parts: Vec<Part>,
@@ -80,12 +83,21 @@ impl Found {
     fn add(&mut self, part: Option<Part>) -> Result<()> {
         let listed = part.iter().flat_map(|part| &part.runs).map(|runs| runs.first().len());
         // What is looked at in vain takes time, too.
-        let listed = listed.sum::<usize>().max(1);
+        self.spend(listed.sum::<usize>().max(1))?;
+        self.parts.extend(part);
+        Ok(())
+    }
+
+    /// Slabs were looked at that share nothing.
+    fn look_in_vain(&mut self, slabs: usize) -> Result<()> {
+        self.spend(slabs / SLABS_PER_RUN)
+    }
+
+    fn spend(&mut self, runs: usize) -> Result<()> {
         self.left = self
             .left
-            .checked_sub(listed)
+            .checked_sub(runs)
             .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "it lists more runs than it may"))?;
-        self.parts.extend(part);
         Ok(())
     }
 }
@@ -426,6 +438,7 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> 
                 stop: back(&asked.stop),
             };
             let mut met: Vec<(u32, u32)> = slabs.meeting(&asked).collect();
+            found.look_in_vain(slabs.candidates(&asked).len() - met.len())?;
             met.sort_unstable();
             for id in met {
                 let slab = slabs.get(id);

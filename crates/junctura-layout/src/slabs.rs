@@ -69,13 +69,18 @@ impl Slabs {
 
     /// Those that share an index with one.
     pub(crate) fn meeting<'s>(&'s self, slab: &'s Slab) -> impl Iterator<Item = Id> + 's {
+        let candidates = self.candidates(slab).iter().copied();
+        candidates.filter(|&id| self.get(id).shared(slab).is_some())
+    }
+
+    /// Those that may share an index with one: [`Self::meeting`] looks at so many.
+    pub(crate) fn candidates<'s>(&'s self, slab: &Slab) -> &'s [Id] {
         let candidates = |(sorted, (&start, &stop)): (&'s Sorted, (&u64, &u64))| sorted.candidates(start, stop);
         let dimensions = self.sorted.iter().zip(slab.start.iter().zip(&slab.stop));
-        let fewest = dimensions
+        dimensions
             .map(candidates)
             .min_by_key(|ids| ids.len())
-            .unwrap_or_default();
-        fewest.iter().copied().filter(|&id| self.get(id).shared(slab).is_some())
+            .unwrap_or_default()
     }
 
     pub(crate) fn get(&self, (rank, number): Id) -> &Slab {
@@ -109,9 +114,10 @@ impl Slabs {
     /// A part of an array that none of them has, which there is.
     fn hole(&self, whole: &Slab) -> Slab {
         let mut hole = whole.clone();
-        // Each step leaves a smaller part of which something is missing.
+        // Each step leaves a smaller part of which something is missing: on either side of the slab in the middle, so that few steps do.
         loop {
-            let Some(id) = self.meeting(&hole).next() else {
+            let met: Vec<Id> = self.meeting(&hole).collect();
+            let Some(&id) = met.get(met.len() / 2) else {
                 return hole;
             };
             let is_full = |part: &Slab| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::limits::cost_of;
 use junctura_layout::{Layout, Plan, Side, Slab};
 
 #[test]
@@ -147,4 +148,32 @@ fn plans_of_layouts_from_outside_have_limits() {
         assert_eq!(error.code(), junctura_model::Code::LimitExceeded);
         assert_eq!(limited(listed).unwrap().listed(), listed);
     }
+}
+
+/// Boxes beside a diagonal meet none of its slabs, and half of them in each dimension.
+#[test]
+fn slabs_that_are_looked_at_in_vain_count() {
+    let layout = |slabs: Vec<String>| Arc::new(format!("shape=4096x4096 slabs={}", slabs.join(",")).parse().unwrap());
+    let boxes: Arc<Layout> = layout(vec!["0:2048x2048:4096".to_owned(); 1000]);
+    let diagonal = layout((0..4096).map(|at| format!("{at}:{0}x{at}:{0}", at + 1)).collect());
+    let limited = |runs_max| {
+        let plan = Plan::limited(&boxes, &diagonal, &[0, 0], Side::From, 0, runs_max);
+        plan.map(|plan| plan.listed()).map_err(|error| error.code())
+    };
+    assert_eq!(limited(1000), Err(junctura_model::Code::LimitExceeded));
+    assert_eq!(limited(1 << 20), Ok(0));
+}
+
+/// Most of the array is missing: what is named is found without going through all slabs again and again.
+#[test]
+fn a_gap_is_found_in_few_steps() {
+    let steps = [1 << 10, 1 << 12].map(|count| {
+        let slabs: Vec<String> = (0..count).map(|at| format!("{at}:{0}x{at}:{0}", at + 1)).collect();
+        let text = format!("shape={count}x{count} slabs={}", slabs.join(","));
+        let layout: Layout = text.parse().unwrap();
+        let (covered, cost) = cost_of(|| layout.check_cover());
+        assert!(covered.unwrap_err().to_string().contains("nobody has"));
+        cost.steps
+    });
+    assert!(steps[1] <= 6 * steps[0], "{steps:?}");
 }
