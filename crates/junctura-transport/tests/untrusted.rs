@@ -1,6 +1,7 @@
 //! Bytes of any peer: an inbox takes memory for those that have come, not for those that a header claims.
 
 use crate::limits::Limits;
+use junctura_model::Result;
 use junctura_transport::{Address, Inbox};
 use proptest::prelude::*;
 
@@ -35,15 +36,17 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn fill(inbox: &mut Inbox, mut bytes: &[u8]) {
+/// The connection ends with the first error.
+fn fill(inbox: &mut Inbox, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         let space = inbox.space();
         let count = bytes.len().min(space.len());
         space[..count].copy_from_slice(&bytes[..count]);
         inbox.filled(count);
         bytes = &bytes[count..];
-        while let Ok(Some(_)) = inbox.next_frame() {}
+        while inbox.next_frame()?.is_some() {}
     }
+    Ok(())
 }
 
 proptest! {
@@ -54,11 +57,10 @@ proptest! {
         INBOX.hold(stream.len(), || {
             let (mut inbox, mut rest) = (Inbox::new(), &stream[..]);
             for cut in cuts.iter().cycle() {
-                if rest.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(*cut));
+                if now.is_empty() || fill(&mut inbox, now).is_err() {
                     break;
                 }
-                let (now, later) = rest.split_at(rest.len().min(*cut));
-                fill(&mut inbox, now);
                 rest = later;
             }
         });
