@@ -1,23 +1,24 @@
 //! A packed object costs what its frame has, not what the catalogue claims: reads under a limit of bytes for each call.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
-#[path = "../../../junctura-copy/tests/claims/allocations.rs"]
-mod allocations;
+#[path = "../../../../fuzz/src/limits.rs"]
+mod limits;
 
 use std::fs;
 use std::path::Path;
 
-use allocations::{Counting, peak_of};
 use junctura_model::{Code, Schema};
 use junctura_store::{Buffer, Codec, Compression, Layout, Store};
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Bytes for one call.
 const BYTES_MAX: usize = 12 << 20;
+
+/// The result of a call, and the most bytes that it held.
+fn peak_of<T>(call: impl FnOnce() -> T) -> (T, usize) {
+    let (result, cost) = limits::cost_of(call);
+    (result, cost.held_bytes)
+}
 
 const CODECS: [Compression; 2] = [Compression::Zstd { level: 1 }, Compression::Lz4];
 
