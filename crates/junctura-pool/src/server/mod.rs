@@ -38,7 +38,7 @@ pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
-use turn::{Preparation, Turn};
+use turn::{Preparation, Share, Turn};
 use world::World;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -100,6 +100,9 @@ pub struct Server {
     is_left: bool,
     /// Clients whose inboxes or rings hold more than was taken out in their turn.
     unfinished: VecDeque<u32>,
+    /// Clients whose next request waits for the turn of heavy ones.
+    deferred: VecDeque<u32>,
+    share: Share,
     /// Clients that have left, of which the core has yet to let go.
     leaving: VecDeque<Leaving>,
     /// When something last came from a client.
@@ -193,6 +196,8 @@ impl Server {
             compiler,
             is_left: false,
             unfinished: VecDeque::new(),
+            deferred: VecDeque::new(),
+            share: Share::default(),
             leaving: VecDeque::new(),
             heard_at: 0,
         })
@@ -249,6 +254,7 @@ impl Server {
                 }
             }
             self.read_unfinished();
+            self.read_deferred();
             self.see_off();
             let now = self.now();
             self.turn_overdue_away(now);
@@ -264,7 +270,8 @@ impl Server {
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
         let core_waits = !self.core.is_behind() && !self.core.is_delivering();
-        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits {
+        let all_are_read = self.unfinished.is_empty() && self.deferred.is_empty();
+        if all_are_read && self.leaving.is_empty() && core_waits {
             let deadline = self.deadline();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);
@@ -569,16 +576,24 @@ impl Server {
         }
     }
 
-    /// Sends what the core has said: to those who receive objects first, since they have work to do.
+    /// Sends what the core has said: to those who receive objects first, since they have work to do. Answers to a client that goes
+    /// on at once are sent with those of its next turn, unless they are many.
     fn flush(&mut self) {
+        let mut goes_on = Vec::new();
         loop {
             let touched = self.world.take_touched();
             if touched.is_empty() {
-                return;
+                break;
             }
             for client in touched {
-                self.flush_one(client);
+                match self.world.connections.get(&client).is_some_and(Connection::gathers) {
+                    true => goes_on.push(client),
+                    false => self.flush_one(client),
+                }
             }
+        }
+        for client in goes_on {
+            self.world.touch(client);
         }
     }
 

@@ -28,6 +28,7 @@ impl Server {
         if connection.turn.waits_for_selector() {
             return;
         }
+        connection.turn.is_deferred = false;
         if !connection.is_heard() {
             if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
                 self.lost(client, &reason);
@@ -68,25 +69,47 @@ impl Server {
         if let Some(connection) = self.world.connections.get_mut(&client)
             && !std::mem::replace(&mut connection.turn.is_noted, true)
         {
-            self.unfinished.push_back(client);
+            match connection.turn.is_deferred {
+                true => self.deferred.push_back(client),
+                false => self.unfinished.push_back(client),
+            }
         }
     }
 
-    /// Gives turns to clients that wait for another one, for the time of one turn: sockets and timers do not wait long.
+    /// Gives turns to light clients that wait for another one, and not to so many that sockets and timers wait long.
     pub(super) fn read_unfinished(&mut self) {
         let clock = Clock::start(self.now(), self.options.turn);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
-            let Some(client) = self.unfinished.pop_front() else {
-                return;
-            };
-            if let Some(connection) = self.world.connections.get_mut(&client) {
-                connection.turn.is_noted = false;
-            }
-            self.read(client, Turn::Further);
+            let next = self.unfinished.pop_front();
+            self.read_next(next);
             if clock.is_over(self.now()) {
                 return;
             }
         }
+    }
+
+    /// Gives turns to heavy clients, together for the time of one, when it is theirs.
+    pub(super) fn read_deferred(&mut self) {
+        if self.deferred.is_empty() || !self.share.is_due(self.now(), self.options.turn) {
+            return;
+        }
+        let clock = Clock::start(self.now(), self.options.turn);
+        for _ in 0..self.deferred.len().min(UNFINISHED_MAX) {
+            let next = self.deferred.pop_front();
+            self.read_next(next);
+            if clock.is_over(self.now()) {
+                break;
+            }
+        }
+        self.share.note_end(self.now());
+    }
+
+    fn read_next(&mut self, client: Option<u32>) {
+        let Some(client) = client else { return };
+        if let Some(turn) = self.turn_of(client) {
+            turn.is_noted = false;
+        }
+        self.read(client, Turn::Further);
     }
 
     /// Answers the frames of an inbox, or as many as one turn has time for.
@@ -99,7 +122,13 @@ impl Server {
                 && !quick
                 && !self.may_answer(client, request, turn, &clock)
             {
+                if let Some(turn) = self.turn_of(client) {
+                    turn.is_deferred = true;
+                }
                 return Ok(Done::Leftover);
+            }
+            if turn == Turn::First {
+                self.share.note_others(now);
             }
             self.world.traffic.frames_read += 1;
             match request {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Embedded, Preparation, Server, ServerOptions, Turn, private_address};
+use super::{Embedded, Preparation, Server, ServerOptions, Share, Turn, private_address};
 use crate::{Config, Limits};
 
 /// A server for so many clients.
@@ -258,8 +258,22 @@ fn what_is_not_quick_waits_until_sockets_were_looked_at() {
     ask(&mut client, introduction(1));
     server.read(1, Turn::First);
     assert!(server.core.has_joined(1) && server.core.stat().interests.standing == 0);
-    server.read_unfinished();
+    assert!(server.unfinished.is_empty() && server.deferred == [1]);
+    server.share = Share::default();
+    server.share.note_others(u64::MAX);
+    server.share.note_end(u64::MAX);
+    server.read_deferred();
+    assert_eq!(server.core.stat().interests.standing, 0, "others are at work");
+    server.share = Share::default();
+    server.options.turn = Duration::ZERO;
+    server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 1);
+}
+
+/// Clients that wait for another turn get one.
+fn go_on(server: &mut Server) {
+    server.read_unfinished();
+    server.read_deferred();
 }
 
 /// A subscription whose expressions take long to compile.
@@ -287,12 +301,12 @@ fn nothing_waits_for_expressions_but_their_client() {
     // One that is not read waits for nothing else, either.
     server.read(1, Turn::Further);
     server.flush();
-    assert!(waits(&server) && server.unfinished.is_empty());
+    assert!(waits(&server) && server.unfinished.is_empty() && server.deferred.is_empty());
     for count in [2, 3] {
         wait(server.compiler.bell(), Interest::READ).unwrap();
         server.note_compiled();
         assert!(!waits(&server));
-        server.read_unfinished();
+        go_on(&mut server);
         assert_eq!(standing(&server), count);
     }
     assert!(matches!(server.world.connections[&1].turn.selector, Preparation::None));
@@ -308,13 +322,13 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     server.read(1, Turn::Further);
     drop(client);
     server.died(1, "its process ended");
-    server.read_unfinished();
-    assert!(server.core.has_joined(1) && server.unfinished.is_empty());
+    go_on(&mut server);
+    assert!(server.core.has_joined(1) && server.unfinished.is_empty() && server.deferred.is_empty());
     for _ in 0..2 {
         assert!(server.core.has_joined(1));
         wait(server.compiler.bell(), Interest::READ).unwrap();
         server.note_compiled();
-        server.read_unfinished();
+        go_on(&mut server);
     }
     assert!(!server.core.has_joined(1));
     server.flush();
@@ -327,5 +341,24 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     server.lost(2, "its connection ended");
     wait(server.compiler.bell(), Interest::READ).unwrap();
     server.note_compiled();
-    assert!(!server.core.has_joined(2) && !server.unfinished.contains(&2));
+    assert!(!server.core.has_joined(2) && !server.deferred.contains(&2));
+}
+
+#[test]
+fn answers_to_one_that_goes_on_are_sent_together() {
+    let mut server = stepped(4);
+    server.options.turn = Duration::ZERO;
+    let mut client = connected(&mut server);
+    let mut requests = introduction(0);
+    requests.extend((0..3).map(|_| Request::Stat));
+    ask(&mut client, requests);
+    let writes = |server: &Server| server.world.traffic.writes;
+    server.read(1, Turn::Further);
+    while !server.unfinished.is_empty() {
+        server.flush();
+        assert_eq!(writes(&server), 0);
+        server.read_unfinished();
+    }
+    server.flush();
+    assert_eq!((writes(&server), server.world.traffic.frames_written), (1, 4));
 }

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   sockets --> first turn: quick requests, and others of light clients --.
-//!      ^                                                                  | the rest of a turn, requests of heavy clients
+//!      ^                                                                  | the rest of a turn; requests of heavy clients
 //!      '--------------- next look <-- further turns, one turn's time <----'
 //! ```
 //! A client whose requests take long is heavy until it has made some that do not. Between two looks at sockets, all heavy
-//! clients together get the time of one turn, so a client that sends little waits for one of them at most.
+//! clients together get the time of one turn, and none while others are at work and had no five turns yet: a client that sends
+//! little waits for one turn of a heavy one in a handover, at most, and in most handovers for none.
 
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct ReadTurn {
     pub(super) is_noted: bool,
     /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
     pub(super) is_last: bool,
+    /// What is left waits for the turn of heavy clients.
+    pub(super) is_deferred: bool,
     pub(super) selector: Preparation,
     heavy_for: u32,
 }
@@ -50,6 +53,7 @@ impl Default for ReadTurn {
             has_leftover: false,
             is_noted: false,
             is_last: false,
+            is_deferred: false,
             selector: Preparation::None,
             heavy_for: HEAVY_FOR,
         }
@@ -92,6 +96,38 @@ impl ReadTurn {
 pub(super) enum Turn {
     First,
     Further,
+}
+
+/// When heavy clients get their turn, as long as others are at work.
+#[derive(Default)]
+pub(super) struct Share {
+    /// When a request was last answered in a first turn.
+    others_at: Nanoseconds,
+    /// When the last turn of heavy clients ended.
+    ended_at: Nanoseconds,
+}
+
+impl Share {
+    /// Others are at work as long as their next request comes within this time.
+    const PAUSE: Nanoseconds = 50_000;
+    /// So many turns are theirs for one of heavy clients.
+    const OTHERS: u32 = 4;
+
+    pub(super) fn note_others(&mut self, now: Nanoseconds) {
+        self.others_at = now;
+    }
+
+    pub(super) fn note_end(&mut self, now: Nanoseconds) {
+        self.ended_at = now;
+    }
+
+    /// Whether heavy clients get a turn of this length now.
+    pub(super) fn is_due(&self, now: Nanoseconds, turn: Duration) -> bool {
+        let others = u64::try_from(turn.as_nanos())
+            .unwrap_or(u64::MAX)
+            .saturating_mul(Self::OTHERS.into());
+        now >= self.others_at.saturating_add(Self::PAUSE) || now >= self.ended_at.saturating_add(others)
+    }
 }
 
 /// The time of a turn, looked at no more often than it matters.
@@ -150,6 +186,19 @@ mod tests {
         turn.note_request(HEAVY_REQUEST);
         assert!(!takes(&turn));
         assert!(turn.takes(&Request::Release(&[]), Turn::First), "it is quick");
+    }
+
+    #[test]
+    fn heavy_clients_get_a_part_of_the_time_while_others_are_at_work() {
+        let turn = Duration::from_nanos(10_000);
+        let mut share = Share::default();
+        share.note_others(1_000_000);
+        share.note_end(1_000_000);
+        assert!(!share.is_due(1_039_999, turn) && share.is_due(1_040_000, turn));
+        share.note_end(1_045_000);
+        // The others have paused.
+        assert!(!share.is_due(1_049_999, turn) && share.is_due(1_050_000, turn));
+        assert!(Share::default().is_due(Share::PAUSE, Duration::MAX));
     }
 
     #[test]
