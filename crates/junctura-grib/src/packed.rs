@@ -34,6 +34,9 @@ const BITS_MAX: u64 = 64;
 /// Parallels between a pole and the equator: finding their latitudes takes time with the square of their number.
 pub(crate) const PARALLELS_MAX: u64 = 8000;
 
+/// Edition 1: with this binary scale factor, -32767, ecCodes takes the values for absent, and counts them without an end.
+const NO_PACKING1: u64 = 0xffff;
+
 pub(crate) fn check(message: &[u8], sections: &Sections) -> Checked<Packed> {
     let mut packed = if sections.edition == 1 {
         edition1(message, sections)
@@ -405,28 +408,28 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
     let kind = grid.octet(5)?;
     let is_reduced = grid::is_reduced1(grid.bytes);
     // More flags stand for packings that only decoders know; a missing number of columns has no meaning in other grids.
-    let is_known = flags & 0x10 == 0 && templates::is_whole1(grid.bytes) && (!is_reduced || matches!(kind, 0 | 4));
+    let is_known = flags & 0x10 == 0
+        && data.unsigned(4, 2)? != NO_PACKING1
+        && is_measured1(message, data)
+        && templates::is_whole1(grid.bytes)
+        && (!is_reduced || matches!(kind, 0 | 4));
+    // Decoders count values by the section's length, less the bits that it announces as unused.
+    let unused = u128::from(flags & 0x0f);
+    let has = |at, bits| data.holds(at, bits).map(|()| data.holds(at, bits + unused).is_ok());
     let is_proven = is_known
         & match (is_spectral, is_complex) {
             // A part of a grid with rows of different lengths has fewer points than these say: only its decoder counts them.
-            (false, false) if is_reduced => data.holds(11, all(values, bits)).is_ok(),
-            (false, false) => {
-                data.holds(11, all(values, bits))?;
-                true
-            }
+            (false, false) if is_reduced => has(11, all(values, bits)).unwrap_or(false),
+            (false, false) => has(11, all(values, bits))?,
             // The first value stands before the others.
-            (true, false) => {
-                data.holds(15, all(values.saturating_sub(1), bits))?;
-                true
-            }
+            (true, false) => has(15, all(values.saturating_sub(1), bits))?,
             (true, true) => {
                 let subset = triangle([data.octet(15)?, data.octet(16)?, data.octet(17)?]);
                 let Some(subset) = subset.filter(|subset| *subset <= values) else {
                     return Err((data.start, Fault::Count { values, present: 0 }));
                 };
                 // Where the rest begins is said in octets 12 and 13, by some from the beginning of the message: right behind the subset.
-                data.holds(18, all(subset, 32) + all(values - subset, bits))?;
-                true
+                has(18, all(subset, 32) + all(values - subset, bits))?
             }
             // Many forms of groups, which only decoders know.
             (false, true) => false,
@@ -437,6 +440,13 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
         is_proven,
         is_regular: kind == 50 || matches!(kind, 0 | 4) && !is_reduced && grid.octet(27)? & 0x10 == 0,
     })
+}
+
+/// Whether section 4 of edition 1 announces the length that it has, or the excess of a large message's units.
+fn is_measured1(message: &[u8], data: Part<'_>) -> bool {
+    let announced = unsigned(data.bytes, 0, 3);
+    let is_large = message.get(4).is_some_and(|octet| octet & 0x80 != 0) && announced < Some(120);
+    is_large || announced == Some(data.bytes.len() as u64)
 }
 
 /// Ones of a bitmap that has a bit for each point.

@@ -3,6 +3,7 @@
 //! Decoders lay the octets of a template over a section of any length, and continue behind the template: of a section
 //! that is shorter, they find the next one at a wrong place.
 
+use crate::grid::is_reduced1;
 use crate::octets::unsigned;
 
 /// Whether sections 3, 4 and 5 of edition 2 have all octets of their templates; false for templates that are not known here.
@@ -63,16 +64,33 @@ fn least5(packing: &[u8]) -> Option<u64> {
 }
 
 /// The same of section 2 of edition 1, with its vertical coordinates or lengths of rows.
+///
+/// Decoders take any octets behind the coordinates for lengths of rows if there are enough of them. They abort at a
+/// row of one point.
 pub(crate) fn is_whole1(grid: &[u8]) -> bool {
     let least = match grid.get(5) {
         Some(0 | 1 | 3 | 4 | 5 | 50) => 32,
         Some(10 | 14) => 42,
         _ => return false,
     };
-    let coordinates = unsigned(grid, 3, 1).unwrap_or(0) * 4;
-    let rows = match unsigned(grid, 6, 2) {
-        Some(0xffff) if grid.get(5) != Some(&50) => unsigned(grid, 8, 2).unwrap_or(0) * 2,
-        _ => 0,
+    let numbers = [unsigned(grid, 3, 1), unsigned(grid, 4, 1), unsigned(grid, 8, 2)];
+    let [Some(coordinates), Some(place), Some(rows)] = numbers else {
+        return false;
     };
-    grid.len() as u64 >= least + coordinates + rows
+    let start = least + coordinates * 4;
+    let length = grid.len() as u64;
+    // 255: no coordinates in some messages.
+    if coordinates == 255 || length < start {
+        return false;
+    }
+    if grid.get(5) == Some(&50) {
+        return true;
+    }
+    if !is_reduced1(grid) {
+        return length == start || length < start + 2 * rows;
+    }
+    let lengths = grid.get(start as usize..).unwrap_or_default().chunks_exact(2);
+    place == least + 1
+        && lengths.len() as u64 >= rows
+        && lengths.take(rows as usize).all(|row| unsigned(row, 0, 2) > Some(1))
 }

@@ -321,3 +321,44 @@ fn edition_1_is_measured_by_its_grid() {
     claims[data + 3] |= 0x40;
     assert!(!packed(&claims).unwrap().2);
 }
+
+#[test]
+fn edition_1_is_proven_only_where_decoders_count_the_same() {
+    let whole = made::edition1();
+    let is_proven = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut message = whole.clone();
+        change(&mut message);
+        packed(&message).unwrap().2
+    };
+    let (grid, data) = (8 + 52, 8 + 52 + 32);
+    // The length of section 4 is its own, or that of a large message.
+    for length in [0, 1, 11, 13, 255] {
+        assert!(!is_proven(&|message| message[data + 2] = length), "{length}");
+    }
+    assert_eq!(packed(&made::edition1_large(9_000_000)), proven(6, 6));
+    // Without bits, unused ones are in its last octet; 8 are all that there are.
+    assert!(is_proven(&|message| message[data + 3] = 8));
+    assert!(!is_proven(&|message| message[data + 3] = 9));
+    // A binary scale factor of -32767 stands for no packing.
+    assert!(is_proven(&|message| message[data + 4..data + 6].fill(0x7f)));
+    assert!(!is_proven(&|message| message[data + 4..data + 6].fill(0xff)));
+    // Octets behind the grid are taken for lengths of rows.
+    let grown = |more: usize| {
+        move |message: &mut Vec<u8>| {
+            message.splice(data..data, vec![1; more]);
+            message[grid + 2] += more as u8;
+            message[6] += more as u8;
+        }
+    };
+    assert!(is_proven(&grown(3)) && !is_proven(&grown(4)));
+    let reduced = |rows: [u8; 2], place: u8| {
+        move |message: &mut Vec<u8>| {
+            grown(4)(message);
+            message[grid + 4..grid + 8].copy_from_slice(&[place, 0, 255, 255]);
+            message[data..data + 4].copy_from_slice(&[0, rows[0], 0, rows[1]]);
+        }
+    };
+    assert!(is_proven(&reduced([2, 4], 33)));
+    assert!(!is_proven(&reduced([1, 5], 33)) && !is_proven(&reduced([5, 0], 33)));
+    assert!(!is_proven(&reduced([2, 4], 31)));
+}
