@@ -13,8 +13,6 @@ use super::turn::ReadTurn;
 /// A client with more than this unread is not read itself, until it has caught up.
 const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
 const BACKLOG_BYTES_RESUME: usize = 1 << 20;
-/// Answers to a client that goes on at once are sent when they are so many bytes.
-const GATHERED_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct Connection {
     pub(super) carrier: LocalCarrier,
@@ -105,11 +103,6 @@ impl Connection {
             self.is_paused = false;
         }
         Ok(was_paused && !self.is_paused)
-    }
-
-    /// Whether its answers wait for those of its next turn, which comes at once.
-    pub(super) fn gathers(&self) -> bool {
-        self.turn.is_noted && !self.turn.is_deferred && !self.is_closing && self.outbox.len() < GATHERED_BYTES_MAX
     }
 
     pub(super) fn is_finished(&self) -> bool {

@@ -57,14 +57,14 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// Requirements with names that stand before the first client comes.
     pub requirements: Vec<Written>,
-    /// Time after which other clients get their turn, whatever else one client has sent; also the time of all clients together
-    /// whose requests take long, between two looks at sockets. A request that has begun ends.
+    /// Time after which other clients get their turn, whatever else one client has sent. All clients together whose requests take
+    /// long have a quarter of it. A request that has begun ends.
     pub turn: Duration,
 }
 
 impl ServerOptions {
-    /// About a hundred requests of the usual kind.
-    pub const TURN: Duration = Duration::from_micros(250);
+    /// Some hundred requests of the usual kind.
+    pub const TURN: Duration = Duration::from_millis(1);
     /// About what it takes to sleep and be woken.
     pub const SPIN: Duration = Duration::from_micros(20);
     /// Shorter than what service managers and batch systems wait between asking and killing.
@@ -270,9 +270,10 @@ impl Server {
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
         let core_waits = !self.core.is_behind() && !self.core.is_delivering();
-        let all_are_read = self.unfinished.is_empty() && self.deferred.is_empty();
-        if all_are_read && self.leaving.is_empty() && core_waits {
-            let deadline = self.deadline();
+        let heavy = (!self.deferred.is_empty()).then(|| self.began + Duration::from_nanos(self.share.due_at()));
+        let heavy_wait = heavy.is_none_or(|due| due > Instant::now());
+        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits && heavy_wait {
+            let deadline = self.deadline().into_iter().chain(heavy).min();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);
             Ok(())
@@ -576,24 +577,16 @@ impl Server {
         }
     }
 
-    /// Sends what the core has said: to those who receive objects first, since they have work to do. Answers to a client that goes
-    /// on at once are sent with those of its next turn, unless they are many.
+    /// Sends what the core has said: to those who receive objects first, since they have work to do.
     fn flush(&mut self) {
-        let mut goes_on = Vec::new();
         loop {
             let touched = self.world.take_touched();
             if touched.is_empty() {
-                break;
+                return;
             }
             for client in touched {
-                match self.world.connections.get(&client).is_some_and(Connection::gathers) {
-                    true => goes_on.push(client),
-                    false => self.flush_one(client),
-                }
+                self.flush_one(client);
             }
-        }
-        for client in goes_on {
-            self.world.touch(client);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Takes what clients have sent, and answers it in turns ([`super::turn`]).
 
+use std::time::Duration;
+
 use junctura_model::{Result, selector};
 use junctura_transport::{Inbox, Received};
 use junctura_wire::Request;
@@ -80,8 +82,9 @@ impl Server {
     pub(super) fn read_unfinished(&mut self) {
         let clock = Clock::start(self.now(), self.options.turn);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
-            let next = self.unfinished.pop_front();
-            self.read_next(next);
+            if let Some(client) = self.unfinished.pop_front() {
+                self.read_next(client, Turn::Further);
+            }
             if clock.is_over(self.now()) {
                 return;
             }
@@ -90,31 +93,41 @@ impl Server {
 
     /// Gives turns to heavy clients, together for the time of one, when it is theirs.
     pub(super) fn read_deferred(&mut self) {
-        if self.deferred.is_empty() || !self.share.is_due(self.now(), self.options.turn) {
+        let began = self.now();
+        if self.deferred.is_empty() || began < self.share.due_at() {
             return;
         }
-        let clock = Clock::start(self.now(), self.options.turn);
+        let clock = Clock::start(began, self.heavy_turn());
         for _ in 0..self.deferred.len().min(UNFINISHED_MAX) {
-            let next = self.deferred.pop_front();
-            self.read_next(next);
+            if let Some(client) = self.deferred.pop_front() {
+                self.read_next(client, Turn::Heavy);
+            }
             if clock.is_over(self.now()) {
                 break;
             }
         }
-        self.share.note_end(self.now());
+        self.share.note_turn(began, self.now());
     }
 
-    fn read_next(&mut self, client: Option<u32>) {
-        let Some(client) = client else { return };
-        if let Some(turn) = self.turn_of(client) {
-            turn.is_noted = false;
+    /// The time of one turn of all heavy clients.
+    fn heavy_turn(&self) -> Duration {
+        self.options.turn / 4
+    }
+
+    fn read_next(&mut self, client: u32, turn: Turn) {
+        if let Some(its) = self.turn_of(client) {
+            its.is_noted = false;
         }
-        self.read(client, Turn::Further);
+        self.read(client, turn);
     }
 
     /// Answers the frames of an inbox, or as many as one turn has time for.
     fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox, turn: Turn) -> Result<Done> {
-        let mut clock = Clock::start(now, self.options.turn);
+        let limit = match turn {
+            Turn::First | Turn::Further => self.options.turn,
+            Turn::Heavy => self.heavy_turn(),
+        };
+        let mut clock = Clock::start(now, limit);
         while let Some(frame) = inbox.peek()? {
             let request = Request::decode(&frame);
             let quick = request.as_ref().is_ok_and(is_quick);
@@ -127,7 +140,7 @@ impl Server {
                 }
                 return Ok(Done::Leftover);
             }
-            if turn == Turn::First {
+            if turn != Turn::Heavy {
                 self.share.note_others(now);
             }
             self.world.traffic.frames_read += 1;

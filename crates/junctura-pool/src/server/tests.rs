@@ -184,7 +184,7 @@ fn the_connection_of_one_that_says_goodbye_ends_when_the_pool_has_let_go_of_it()
     requests.push(Request::Goodbye);
     ask(&mut client, requests);
     while server.leaving.is_empty() {
-        server.read(1, Turn::Further);
+        server.read(1, Turn::Heavy);
     }
     let mut turns = 0;
     while server.core.has_joined(1) {
@@ -204,7 +204,7 @@ fn one_that_is_turned_away_makes_room_while_another_leaves_in_parts() {
     let mut heavy = connected(&mut server);
     ask(&mut heavy, introduction(900));
     while server.core.stat().interests.standing < 900 {
-        server.read(1, Turn::Further);
+        server.read(1, Turn::Heavy);
     }
     server.lost(1, "its connection ended");
     let _silent = connected(&mut server);
@@ -229,7 +229,7 @@ fn one_that_is_given_up_is_no_newcomer() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, vec![Request::Stat]);
-    server.read(1, Turn::Further);
+    server.read(1, Turn::Heavy);
     server.flush();
     assert!(!server.world.connections.contains_key(&1));
     assert_eq!(server.newcomers.deadline(), None);
@@ -259,13 +259,11 @@ fn what_is_not_quick_waits_until_sockets_were_looked_at() {
     server.read(1, Turn::First);
     assert!(server.core.has_joined(1) && server.core.stat().interests.standing == 0);
     assert!(server.unfinished.is_empty() && server.deferred == [1]);
-    server.share = Share::default();
+    server.share.note_turn(u64::MAX - 1, u64::MAX);
     server.share.note_others(u64::MAX);
-    server.share.note_end(u64::MAX);
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 0, "others are at work");
     server.share = Share::default();
-    server.options.turn = Duration::ZERO;
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 1);
 }
@@ -291,15 +289,15 @@ fn nothing_waits_for_expressions_but_their_client() {
     let mut requests = introduction(0);
     requests.extend([costly(), Request::Stat, costly()]);
     ask(&mut client, requests);
-    server.read(1, Turn::Further);
+    server.read(1, Turn::Heavy);
     let waits = |server: &Server| server.world.connections[&1].turn.waits_for_selector();
     let standing = |server: &Server| server.core.stat().interests.standing;
     assert!(waits(&server) && server.core.has_joined(1) && standing(&server) == 0);
     ask(&mut other, introduction(1));
-    server.read(2, Turn::Further);
+    server.read(2, Turn::Heavy);
     assert_eq!(standing(&server), 1);
     // One that is not read waits for nothing else, either.
-    server.read(1, Turn::Further);
+    server.read(1, Turn::Heavy);
     server.flush();
     assert!(waits(&server) && server.unfinished.is_empty() && server.deferred.is_empty());
     for count in [2, 3] {
@@ -319,7 +317,7 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     let mut requests = introduction(0);
     requests.extend([costly(), costly(), Request::Goodbye]);
     ask(&mut client, requests);
-    server.read(1, Turn::Further);
+    server.read(1, Turn::Heavy);
     drop(client);
     server.died(1, "its process ended");
     go_on(&mut server);
@@ -337,28 +335,9 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     let mut requests = introduction(0);
     requests.push(costly());
     ask(&mut client, requests);
-    server.read(2, Turn::Further);
+    server.read(2, Turn::Heavy);
     server.lost(2, "its connection ended");
     wait(server.compiler.bell(), Interest::READ).unwrap();
     server.note_compiled();
     assert!(!server.core.has_joined(2) && !server.deferred.contains(&2));
-}
-
-#[test]
-fn answers_to_one_that_goes_on_are_sent_together() {
-    let mut server = stepped(4);
-    server.options.turn = Duration::ZERO;
-    let mut client = connected(&mut server);
-    let mut requests = introduction(0);
-    requests.extend((0..3).map(|_| Request::Stat));
-    ask(&mut client, requests);
-    let writes = |server: &Server| server.world.traffic.writes;
-    server.read(1, Turn::Further);
-    while !server.unfinished.is_empty() {
-        server.flush();
-        assert_eq!(writes(&server), 0);
-        server.read_unfinished();
-    }
-    server.flush();
-    assert_eq!((writes(&server), server.world.traffic.frames_written), (1, 4));
 }

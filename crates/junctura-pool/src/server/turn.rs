@@ -1,13 +1,14 @@
 //! Who is answered when: what is quick comes first, and one client's turn has an end.
 //!
 //! ```text
-//!   sockets --> first turn: quick requests, and others of light clients --.
-//!      ^                                                                  | the rest of a turn; requests of heavy clients
-//!      '--------------- next look <-- further turns, one turn's time <----'
+//!   sockets --> first turns: quick requests, and others of light clients --.
+//!      ^                                                                   | the rest of a turn
+//!      |                                              further turns <------|
+//!      |                                                                   | requests of heavy clients
+//!      '------------ next look <---- one turn of all heavy clients <-------'  when it is theirs
 //! ```
-//! A client whose requests take long is heavy until it has made some that do not. Between two looks at sockets, all heavy
-//! clients together get the time of one turn, and none while others are at work and had no five turns yet: a client that sends
-//! little waits for one turn of a heavy one in a handover, at most, and in most handovers for none.
+//! A client whose requests take long is heavy until it has made some that do not. All heavy clients together get a short turn
+//! between two looks at sockets; while others are at work, they get a fifth of the time.
 
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ impl ReadTurn {
 
     /// Whether a request is answered in this turn.
     pub(super) fn takes(&self, request: &Request<'_>, turn: Turn) -> bool {
-        turn == Turn::Further || self.heavy_for == 0 || is_quick(request)
+        turn == Turn::Heavy || self.heavy_for == 0 || is_quick(request)
     }
 
     /// A request that is not quick took so long.
@@ -91,42 +92,50 @@ impl ReadTurn {
     }
 }
 
-/// Which turn of a client it is since sockets were looked at.
+/// Which turn of a client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
+    /// Something has come from it.
     First,
+    /// It has more to say.
     Further,
+    /// One of the heavy clients.
+    Heavy,
 }
 
-/// When heavy clients get their turn, as long as others are at work.
+/// When heavy clients get their turn.
 #[derive(Default)]
 pub(super) struct Share {
-    /// When a request was last answered in a first turn.
+    /// When others were last answered.
     others_at: Nanoseconds,
-    /// When the last turn of heavy clients ended.
-    ended_at: Nanoseconds,
+    /// When heavy clients get their next turn, if others are at work.
+    next_at: Nanoseconds,
 }
 
 impl Share {
-    /// Others are at work as long as their next request comes within this time.
-    const PAUSE: Nanoseconds = 50_000;
-    /// So many turns are theirs for one of heavy clients.
-    const OTHERS: u32 = 4;
+    /// Others are at work until they say nothing for so long.
+    const PAUSE: Nanoseconds = 1_000_000;
+    /// Others get so many times what the last turn of heavy clients took.
+    const OTHERS: u64 = 4;
+    /// The longest time that others get for it.
+    const OTHERS_MAX: Nanoseconds = 20_000_000;
 
     pub(super) fn note_others(&mut self, now: Nanoseconds) {
         self.others_at = now;
     }
 
-    pub(super) fn note_end(&mut self, now: Nanoseconds) {
-        self.ended_at = now;
+    /// Heavy clients had a turn.
+    pub(super) fn note_turn(&mut self, began: Nanoseconds, ended: Nanoseconds) {
+        let others = ended.saturating_sub(began).saturating_mul(Self::OTHERS);
+        self.next_at = ended.saturating_add(others.min(Self::OTHERS_MAX));
     }
 
-    /// Whether heavy clients get a turn of this length now.
-    pub(super) fn is_due(&self, now: Nanoseconds, turn: Duration) -> bool {
-        let others = u64::try_from(turn.as_nanos())
-            .unwrap_or(u64::MAX)
-            .saturating_mul(Self::OTHERS.into());
-        now >= self.others_at.saturating_add(Self::PAUSE) || now >= self.ended_at.saturating_add(others)
+    /// From when on heavy clients may have a turn.
+    pub(super) fn due_at(&self) -> Nanoseconds {
+        match self.others_at {
+            0 => 0,
+            at => self.next_at.min(at.saturating_add(Self::PAUSE)),
+        }
     }
 }
 
@@ -179,7 +188,7 @@ mod tests {
         let mut turn = ReadTurn::default();
         let takes = |turn: &ReadTurn| turn.takes(&Request::Stat, Turn::First);
         for _ in 0..HEAVY_FOR {
-            assert!(!takes(&turn) && turn.takes(&Request::Stat, Turn::Further));
+            assert!(!takes(&turn) && turn.takes(&Request::Stat, Turn::Heavy));
             turn.note_request(HEAVY_REQUEST - 1);
         }
         assert!(takes(&turn));
@@ -189,16 +198,21 @@ mod tests {
     }
 
     #[test]
-    fn heavy_clients_get_a_part_of_the_time_while_others_are_at_work() {
-        let turn = Duration::from_nanos(10_000);
+    fn heavy_clients_get_a_fifth_of_the_time_while_others_are_at_work() {
         let mut share = Share::default();
-        share.note_others(1_000_000);
-        share.note_end(1_000_000);
-        assert!(!share.is_due(1_039_999, turn) && share.is_due(1_040_000, turn));
-        share.note_end(1_045_000);
-        // The others have paused.
-        assert!(!share.is_due(1_049_999, turn) && share.is_due(1_050_000, turn));
-        assert!(Share::default().is_due(Share::PAUSE, Duration::MAX));
+        share.note_turn(5_000_000, 5_200_000);
+        assert_eq!(share.due_at(), 0, "there are no others");
+        share.note_others(5_900_000);
+        assert_eq!(share.due_at(), 6_000_000);
+        // The others pause.
+        share.note_turn(6_000_000, 7_000_000);
+        assert_eq!(share.due_at(), 6_900_000);
+        share.note_others(7_100_000);
+        assert_eq!(share.due_at(), 8_100_000);
+        // One long request does not keep the other heavy clients for ever.
+        share.note_turn(8_000_000, 1_008_000_000);
+        share.note_others(1_030_000_000);
+        assert_eq!(share.due_at(), 1_028_000_000);
     }
 
     #[test]
