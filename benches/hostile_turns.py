@@ -1,6 +1,6 @@
 """Measures how long one request of one client keeps a server from all others.
 
-A server answers a quarter of a millisecond of one client's requests before others get their turn, and prepares
+A server answers a millisecond of one client's requests before others get their turn, and prepares
 requests about many objects in steps (docs/guide/operations.md); the rest of a request is not interrupted. Each
 sample is one such request, on a server of its own, in a pool that one client has prepared within its limits:
 how long another client waited at most, and beside it the processor time of the thread that decides, which does
