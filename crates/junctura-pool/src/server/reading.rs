@@ -30,7 +30,7 @@ impl Server {
         if connection.turn.waits_for_selector() {
             return;
         }
-        connection.turn.is_deferred = false;
+        connection.turn.next = Turn::Further;
         if !connection.is_heard() {
             if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
                 self.lost(client, &reason);
@@ -71,9 +71,9 @@ impl Server {
         if let Some(connection) = self.world.connections.get_mut(&client)
             && !std::mem::replace(&mut connection.turn.is_noted, true)
         {
-            match connection.turn.is_deferred {
-                true => self.deferred.push_back(client),
-                false => self.unfinished.push_back(client),
+            match connection.turn.next {
+                Turn::Heavy => self.deferred.push_back(client),
+                Turn::First | Turn::Further => self.unfinished.push_back(client),
             }
         }
     }
@@ -135,8 +135,8 @@ impl Server {
                 && !quick
                 && !self.may_answer(client, request, turn, &clock)
             {
-                if let Some(turn) = self.turn_of(client) {
-                    turn.is_deferred = true;
+                if let Some(its) = self.turn_of(client) {
+                    its.next = Turn::Heavy;
                 }
                 return Ok(Done::Leftover);
             }

@@ -32,8 +32,8 @@ pub(super) struct ReadTurn {
     pub(super) is_noted: bool,
     /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
     pub(super) is_last: bool,
-    /// What is left waits for the turn of heavy clients.
-    pub(super) is_deferred: bool,
+    /// In which turn what is left is read.
+    pub(super) next: Turn,
     pub(super) selector: Preparation,
     heavy_for: u32,
 }
@@ -54,7 +54,7 @@ impl Default for ReadTurn {
             has_leftover: false,
             is_noted: false,
             is_last: false,
-            is_deferred: false,
+            next: Turn::Further,
             selector: Preparation::None,
             heavy_for: HEAVY_FOR,
         }
