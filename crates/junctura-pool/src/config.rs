@@ -164,10 +164,6 @@ pub struct Limits {
     pub consumers_per_client: usize,
     /// The same, of all clients, and of what is left of those that are gone.
     pub consumers: usize,
-    /// Different places that visible and remembered objects are archived in.
-    pub locations: usize,
-    /// Bytes of the name of such a place.
-    pub location_bytes: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,
     /// The largest payload, in bytes.
@@ -202,8 +198,6 @@ impl Default for Limits {
             bundle_attribute_bytes: 4096,
             consumers_per_client: 256,
             consumers: 4096,
-            locations: 256,
-            location_bytes: 4096,
             errors_per_client: 1000,
             payload_bytes: 1 << 40,
         }

@@ -9,7 +9,6 @@
 //! reader.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
@@ -124,15 +123,8 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let requirement = self.find_named(&archived.requirement)?;
-        let locations = archived.objects.iter().map(|one| &one.location);
-        let places: Vec<Arc<str>> = match archived.failure {
-            None => locations
-                .map(|location| self.room.place(location, &self.config.limits))
-                .collect::<Result<_>>()?,
-            Some(_) => Vec::new(),
-        };
         let mut count = 0;
-        for (at, one) in archived.objects.iter().enumerate() {
+        for one in &archived.objects {
             let owed = self.requirement_ref(requirement);
             let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
                 continue;
@@ -141,7 +133,7 @@ impl Core {
             match &archived.failure {
                 None => {
                     self.count.archived += 1;
-                    self.note_place(object, Arc::clone(&places[at]));
+                    self.note_place(object, &one.location);
                     let place = Where {
                         location: Some(&one.location),
                         reason: "",

@@ -21,14 +21,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use junctura_model::{Code, Error, Result};
 use slab::Slab;
 
 use super::object::{Object, Place, Until, Why};
 use super::stalled::Shortage;
 use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
-use crate::{Effects, Limits};
+use crate::Effects;
 
 /// How long those who lease what has come free have for giving it back, before more goes.
 const ROUND: Nanoseconds = 100_000_000;
@@ -65,45 +64,14 @@ pub(super) struct Room {
     idle_rounds: u32,
     /// One may leave in any case.
     is_urged: bool,
-    /// Where objects lie, each place once: many objects lie in one. The first is that of the newest.
-    places: Vec<Arc<str>>,
+    /// Where the newest lies: many objects lie in one place.
+    place: Option<Arc<str>>,
 }
 
 impl Room {
     /// Whether something in memory is spare. Right when [`Core::make_room`] has looked.
     pub(super) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
-    }
-
-    /// The place of a name, which all objects that lie there share.
-    ///
-    /// # Errors
-    /// `TooLarge` for a name that is too long; `LimitExceeded` where objects lie in as many other places as they may.
-    pub(super) fn place(&mut self, name: &str, limits: &Limits) -> Result<Arc<str>> {
-        let refused = |code, cause| Err(Error::new(code, "location", cause));
-        if let Some(at) = self.places.iter().position(|known| **known == *name) {
-            self.places.swap(0, at);
-            return Ok(Arc::clone(&self.places[0]));
-        }
-        let (most, bytes) = (limits.locations, limits.location_bytes);
-        if name.len() > bytes {
-            return refused(
-                Code::TooLarge,
-                format!("it has {} bytes, at most {bytes} are kept", name.len()),
-            );
-        }
-        if self.places.len() >= most {
-            self.places.retain(|known| Arc::strong_count(known) > 1);
-        }
-        if self.places.len() >= most {
-            return refused(
-                Code::LimitExceeded,
-                format!("objects are archived in {most} other places"),
-            );
-        }
-        let place: Arc<str> = name.into();
-        self.places.push(Arc::clone(&place));
-        Ok(place)
     }
 
     fn tidy(&mut self, objects: &Slab<Object>) {
@@ -131,7 +99,12 @@ impl Object {
 
 impl Core {
     /// Somebody has archived an object, and says where.
-    pub(super) fn note_place(&mut self, id: u32, place: Arc<str>) {
+    pub(super) fn note_place(&mut self, id: u32, place: &str) {
+        let place = match &self.room.place {
+            Some(known) if **known == *place => Arc::clone(known),
+            _ => Arc::from(place),
+        };
+        self.room.place = Some(Arc::clone(&place));
         let object = &mut self.objects[id as usize];
         let is_queued = object.archived.as_ref().is_some_and(|known| known.is_queued);
         object.archived = Some(Archived { place, is_queued });

@@ -19,43 +19,6 @@ fn say(world: &mut World, client: u32, number: u64, sequences: &[u64], failure: 
     world.ask(client, number, Request::Archived(archived));
 }
 
-fn say_place(world: &mut World, client: u32, sequence: u64, location: &str) -> String {
-    let objects = vec![ArchivedObject {
-        sequence,
-        location: location.into(),
-    }];
-    let archived = Archived {
-        requirement: "archive".into(),
-        objects,
-        failure: None,
-    };
-    world.ask(client, 5, Request::Archived(archived));
-    world.heard(client).pop().unwrap()
-}
-
-#[test]
-fn objects_are_archived_in_so_many_places_with_names_so_long() {
-    let (mut world, p, a) = world();
-    let limits = world.core.config.limits.clone();
-    let objects = limits.locations as u64 + 1;
-    for number in 1..=objects {
-        world.offer(p, number, &format!("o{number}"), "", 0);
-    }
-    for number in 1..objects {
-        assert_eq!(
-            say_place(&mut world, a, number, &format!("file:///{number}")),
-            "5: done 1"
-        );
-    }
-    let (longest, other) = ("x".repeat(limits.location_bytes + 1), "file:///other");
-    assert!(say_place(&mut world, a, objects, &longest).contains("TooLarge"));
-    assert!(say_place(&mut world, a, objects, other).contains("LimitExceeded"));
-    assert_eq!(say_place(&mut world, a, objects, "file:///7"), "5: done 1");
-    // The place of the first object is free when another has taken its turn.
-    assert_eq!(say_place(&mut world, a, 1, "file:///2"), "5: done 1");
-    assert_eq!(say_place(&mut world, a, objects, other), "5: done 1");
-}
-
 /// A producer, and an archiver that follows its requirement.
 fn world() -> (World, u32, u32) {
     let mut world = World::new();
