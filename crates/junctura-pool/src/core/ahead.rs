@@ -138,7 +138,9 @@ impl Core {
         match self.weigh_asked(client, bytes) {
             Ok(()) => {
                 ahead.bytes += bytes;
-                ahead.runs.push(run);
+                if !run.is_empty() {
+                    ahead.runs.push(run);
+                }
                 is_last
             }
             Err(refusal) => {
@@ -150,7 +152,7 @@ impl Core {
 
     /// Those of some objects that match, in order.
     fn verify(&self, ahead: &mut Ahead, some: &[u32]) -> Vec<u32> {
-        let mut run = Vec::with_capacity(some.len());
+        let mut run = Vec::new();
         for &id in some {
             let object = self.objects.get(id as usize).filter(|object| object.is_indexed);
             let matches = object.is_some_and(|object| {
@@ -166,6 +168,8 @@ impl Core {
         if let Some(sorting) = &ahead.sorting {
             run.sort_unstable_by(|&a, &b| self.compare(sorting, b, a));
         }
+        // It takes what it weighs.
+        run.shrink_to_fit();
         run
     }
 
