@@ -124,7 +124,15 @@ impl Core {
                 self.index_next();
             }
             if self.unindexed.is_empty() {
-                ahead.left = Some(self.candidates(&ahead.selectors));
+                let left = self.candidates(&ahead.selectors);
+                // What has left and what came late are sets of about the same size.
+                let bytes = 3 * left.serialized_size();
+                if let Err(refusal) = self.weigh_asked(client, bytes) {
+                    ahead.refusal = Some(refusal);
+                    return true;
+                }
+                ahead.bytes += bytes;
+                ahead.left = Some(left);
             }
             return false;
         };
