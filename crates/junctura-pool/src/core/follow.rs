@@ -334,28 +334,30 @@ impl Core {
     /// What comes next in a follow, as far as its window is open.
     fn next_of_follow(&mut self, id: u32) -> Option<Next> {
         let following = self.following(id)?;
-        if following.first_phase.is_none() && following.live.is_empty() {
-            return following.is_closing().then_some(Next::Over);
-        }
         let (client, has_room) = (following.client, following.in_flight < following.window);
-        let mut phase = following.first_phase.take();
-        if phase.as_ref().is_some_and(Incremental::is_empty) {
-            return Some(Next::Live);
+        match &following.first_phase {
+            None if following.live.is_empty() => return following.is_closing().then_some(Next::Over),
+            Some(phase) if phase.is_empty() => {
+                following.first_phase = None;
+                return Some(Next::Live);
+            }
+            _ if !has_room => return None,
+            _ => {}
         }
-        let is_open = has_room && self.may_hold_more(client);
-        if has_room
-            && !is_open
-            && let Some(state) = self.clients.get_mut(&client)
-        {
-            state.paused.insert(id);
+        if !self.may_hold_more(client) {
+            if let Some(state) = self.clients.get_mut(&client) {
+                state.paused.insert(id);
+            }
+            return None;
         }
-        let next = match &mut phase {
-            Some(phase) if is_open => self.next_of_phase(id, phase).map(Next::First),
-            None if is_open => self.following(id)?.live.pop_front().map(Next::Later),
-            _ => None,
-        };
-        self.following(id)?.first_phase = phase;
-        next
+        let following = self.following(id)?;
+        if following.first_phase.is_none() {
+            return following.live.pop_front().map(Next::Later);
+        }
+        let mut phase = following.first_phase.take()?;
+        let next = self.next_of_phase(id, &mut phase);
+        self.following(id)?.first_phase = Some(phase);
+        next.map(Next::First)
     }
 
     fn next_of_phase(&self, id: u32, phase: &mut Incremental) -> Option<u32> {
