@@ -11,7 +11,7 @@
 //! says nothing else; whoever calls the core leaves out [`Core::look_ahead`] as it likes.
 
 use junctura_model::Error;
-use junctura_model::selector::SelectorSet;
+use junctura_model::selector::{self, SelectorSet};
 use junctura_wire::Request;
 use junctura_wire::body::{Order, Target};
 use roaring::RoaringBitmap;
@@ -21,10 +21,16 @@ use super::order::{Incremental, Sorting};
 
 /// Objects that are looked at in one step, at most.
 const STEP_OBJECTS_MAX: usize = 256;
+/// For each so many bytes of a selector, a look at an object takes as long as at another one. Regular expressions are large.
+const LOOK_BYTES: usize = 1024;
+/// A selector whose text is shorter than this, and has no expressions that take long, takes one look.
+const QUICK_TEXT_BYTES: usize = 256;
 
 /// What a client's next request has been prepared with.
 pub(super) struct Ahead {
     selectors: SelectorSet,
+    /// Objects that are looked at in one step.
+    objects_at_once: usize,
     order: Option<Order<'static>>,
     sorting: Option<Sorting>,
     /// Candidates that were not verified; `None` before there are any.
@@ -88,13 +94,20 @@ impl Core {
     /// Whether there is so much to look at that it is worth it.
     fn begin_to_look(&mut self, client: u32, text: &str, order: Option<&Order<'_>>) -> bool {
         let is_known = self.clients.get(&client).is_some_and(super::Client::is_known);
-        if !is_known || self.count.visible <= self.config.looked_at_once as u64 {
+        let is_little =
+            |looks: usize| self.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
+        let is_quick = text.len() < QUICK_TEXT_BYTES && !selector::is_costly(text);
+        if !is_known || (is_quick && is_little(1)) {
             return false;
         }
         // What cannot be read is refused by the request.
         let Ok(selectors) = self.selectors(text) else {
             return false;
         };
+        let looks = 1 + selectors.standing_bytes() / LOOK_BYTES;
+        if is_little(looks) {
+            return false;
+        }
         let Ok(sorting) = order.map(|order| self.sorting(order)).transpose() else {
             return false;
         };
@@ -102,7 +115,9 @@ impl Core {
             Order::Key => Order::Key,
             Order::Attribute(name) => Order::Attribute(name.clone().into_owned().into()),
         });
+        let objects_max = self.config.looked_at_once.min(STEP_OBJECTS_MAX);
         let ahead = Ahead {
+            objects_at_once: (objects_max / looks).max(1),
             selectors,
             order,
             sorting,
@@ -118,9 +133,9 @@ impl Core {
     }
 
     fn step(&mut self, client: u32, ahead: &mut Ahead) -> bool {
-        let count = self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX);
+        let count = ahead.objects_at_once;
         let Some(left) = &mut ahead.left else {
-            for _ in 0..count {
+            for _ in 0..self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX) {
                 self.index_next();
             }
             if self.unindexed.is_empty() {
