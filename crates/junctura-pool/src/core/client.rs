@@ -82,6 +82,8 @@ pub(super) struct Client {
     component: Option<usize>,
     pub(super) offer_timeout: Option<Nanoseconds>,
     pub(super) held: Slab<Held>,
+    /// The places of what it holds, the newest first, while it leaves in turns.
+    leaves: Vec<usize>,
     pub(super) pending: HashMap<u64, Pending>,
     /// Segments that it may map read-only.
     pub(super) segments: HashSet<u32>,
@@ -205,13 +207,13 @@ impl Core {
         self.follow_up(now, fx);
     }
 
-    /// Ends some of the requests of a client that is about to leave, where it has very many: others are served meanwhile, and this
-    /// is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
+    /// others are served meanwhile, and this is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
     #[must_use]
     pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const REQUESTS_MAX: usize = 256;
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
-        const OWED_MAX: usize = 1000;
+        const OWED_MAX: usize = 250;
         self.forget_ahead(client);
         let Some(state) = self.clients.get(&client) else {
             return false;
@@ -219,7 +221,7 @@ impl Core {
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
         let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
         if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
-            return false;
+            return self.let_some_go(now, client, fx);
         }
         let some = oldest_of(state.pending.keys().copied().collect(), REQUESTS_MAX);
         let heavy = state.pending.iter().filter(|(_, one)| self.owed_to(one) > OWED_MAX);
@@ -245,6 +247,45 @@ impl Core {
         true
     }
 
+    /// Lets go of the oldest objects that a client holds, where it holds very many; before, its last requests end, so that nothing
+    /// more is given to it. Whether there may be more.
+    fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const HELD_MAX: usize = 256;
+        let Some(state) = self
+            .clients
+            .get_mut(&client)
+            .filter(|state| state.held.len() > HELD_MAX)
+        else {
+            return false;
+        };
+        if state.pending.is_empty() && state.leaves.is_empty() {
+            let mut places: Vec<_> = state.held.iter().map(|(place, held)| (held.sequence, place)).collect();
+            places.sort_unstable_by(|one, other| other.cmp(one));
+            state.leaves = places.into_iter().map(|(_, place)| place).collect();
+        }
+        self.begin(now);
+        self.abandon_all(now, client, fx);
+        for _ in 0..HELD_MAX {
+            let state = self.clients.get_mut(&client);
+            let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
+            if let Some(held) = oldest {
+                self.let_go(now, &held, false, fx);
+            }
+        }
+        self.follow_up(now, fx);
+        true
+    }
+
+    fn abandon_all(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+        let requests = self
+            .clients
+            .get(&client)
+            .map(|state| state.pending.keys().copied().collect());
+        for request in oldest_of(requests.unwrap_or_default(), usize::MAX) {
+            self.abandon(now, client, request, fx);
+        }
+    }
+
     /// How much a request's requirement is owed.
     fn owed_to(&self, pending: &Pending) -> usize {
         let requirement = pending.requirement().and_then(|id| self.requirement_ref(id));
@@ -257,14 +298,7 @@ impl Core {
         }
         self.forget_ahead(client);
         self.tell_about_client(client, events::LEFT, reason, fx);
-        let Some(state) = self.clients.get_mut(&client) else {
-            return;
-        };
-        let mut requests: Vec<u64> = state.pending.keys().copied().collect();
-        requests.sort_unstable();
-        for request in requests {
-            self.abandon(now, client, request, fx);
-        }
+        self.abandon_all(now, client, fx);
         let Some(state) = self.clients.remove(&client) else {
             return;
         };
