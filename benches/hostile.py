@@ -2,8 +2,8 @@
 
 One producer and one consumer hand over on a server of their own for each sample: alone, beside as many processes that
 only compute, and beside hostile clients of all kinds (``hostile_client.py``), in turns. The processes that compute show
-what the operating system takes from the pair by sharing the cores: the hostile ones and they run at the lowest priority
-(nice 19), the server and the pair at the usual one. With ``--pin``, on six cores or more, the server and the pair have
+what the operating system takes from the pair by sharing the cores: the hostile ones and they run when nothing else wants
+a core (SCHED_IDLE), the server and the pair as usual. With ``--pin``, on six cores or more, the server and the pair have
 cores that no hostile process runs on.
 
 The pair connects while the hostile clients are stopped (SIGSTOP), and is measured when they go on; how newcomers fare
@@ -122,13 +122,14 @@ def command() -> str:
     return found
 
 
-def on_cores(cores: set[int], nice: int = 0) -> Any:
+def on_cores(cores: set[int], *, yields: bool = False) -> Any:
     """What a process does before it becomes its program."""
 
     def settle() -> None:
         if cores:
             os.sched_setaffinity(0, cores)
-        os.nice(nice)
+        if yields:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
     return settle
 
@@ -171,7 +172,7 @@ class Siege:
     @staticmethod
     def _start(server: Served, place: Place, kind: str) -> subprocess.Popen[str]:
         words = [sys.executable, str(CLIENT), kind, server.url, server.gate]
-        settle = on_cores(place.hostile_cores, nice=19)
+        settle = on_cores(place.hostile_cores, yields=True)
         return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=settle, process_group=0)
 
     def __enter__(self) -> Siege:
