@@ -15,7 +15,7 @@ use crate::config::Limits;
 const CLIENTS_SHOWN: usize = 1000;
 
 /// Likewise, of requirements with a name.
-const REQUIREMENT_BYTES_SHOWN: usize = 256 << 10;
+const REQUIREMENT_BYTES_SHOWN: usize = 64 << 10;
 
 /// Of more members of a group than this, those that have been there longest are shown.
 const MEMBERS_SHOWN: usize = 100;

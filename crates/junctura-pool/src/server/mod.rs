@@ -38,7 +38,7 @@ pub use embedded::{Embedded, private_address};
 use newcomers::Newcomers;
 use poller::{Poller, Wakeup};
 use spiller::Spiller;
-use turn::{Preparation, Share, Turn};
+use turn::{Crowd, Preparation, Share, Turn};
 use world::World;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -57,8 +57,8 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// Requirements with names that stand before the first client comes.
     pub requirements: Vec<Written>,
-    /// Time after which other clients get their turn, whatever else one client has sent. All clients together whose requests take
-    /// long have a quarter of it. A request that has begun ends.
+    /// Time after which other clients get their turn, whatever else one client has sent; a quarter of it while more than four are at
+    /// work. All clients together whose requests take long have a quarter of it. A request that has begun ends.
     pub turn: Duration,
 }
 
@@ -103,6 +103,7 @@ pub struct Server {
     /// Clients whose next request waits for the turn of heavy ones.
     deferred: VecDeque<u32>,
     share: Share,
+    crowd: Crowd,
     /// Clients that have left, of which the core has yet to let go.
     leaving: VecDeque<Leaving>,
     /// When something last came from a client.
@@ -198,6 +199,7 @@ impl Server {
             unfinished: VecDeque::new(),
             deferred: VecDeque::new(),
             share: Share::default(),
+            crowd: Crowd::default(),
             leaving: VecDeque::new(),
             heard_at: 0,
         })
@@ -237,6 +239,7 @@ impl Server {
         loop {
             self.wait(&mut ready)?;
             let awake = self.now();
+            self.crowd.look();
             if ready == [Wakeup::Alarm] && self.is_quiet() {
                 self.core.idle();
             }
@@ -470,7 +473,8 @@ impl Server {
         if ready.writable {
             self.world.touch(client);
         }
-        if ready.readable {
+        let waits_for_turn = |connection: &Connection| connection.turn.is_noted;
+        if ready.readable && !self.world.connections.get(&client).is_some_and(waits_for_turn) {
             self.read(client, Turn::First);
         }
     }

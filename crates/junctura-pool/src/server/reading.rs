@@ -5,6 +5,7 @@ use std::time::Duration;
 use junctura_model::{Result, selector};
 use junctura_transport::{Inbox, Received};
 use junctura_wire::Request;
+use junctura_wire::fixed::Holding;
 
 use super::Server;
 use super::connection::LastWords;
@@ -13,6 +14,9 @@ use crate::core::Nanoseconds;
 
 /// Clients that get another turn between two looks at sockets and timers, at most.
 const UNFINISHED_MAX: usize = 64;
+
+/// Objects of one release that are released between two looks at the clock.
+const RELEASED_AT_ONCE: usize = 128;
 
 /// What became of the frames of an inbox.
 enum Done {
@@ -42,14 +46,18 @@ impl Server {
         if let Ok(Received::Bytes(bytes)) = received {
             self.world.traffic.read(bytes);
         }
+        let quick_at_once = connection.turn.quick_at_once;
         let now = self.now();
-        let done = self.answer_all(now, client, &mut inbox, turn);
+        self.crowd.note();
+        let mut clock = Clock::start(now, self.time_of(turn), quick_at_once);
+        let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
         let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
         if has_come {
             self.heard_at = now;
         }
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
+            connection.turn.quick_at_once = clock.quick_at_once;
             connection.turn.has_leftover = matches!(done, Ok(Done::Leftover));
             let goes_on = connection.has_more() || connection.last_words.is_some();
             if goes_on && !connection.turn.waits_for_selector() {
@@ -80,7 +88,10 @@ impl Server {
 
     /// Gives turns to light clients that wait for another one, and not to so many that sockets and timers wait long.
     pub(super) fn read_unfinished(&mut self) {
-        let clock = Clock::start(self.now(), self.options.turn);
+        if self.unfinished.is_empty() {
+            return;
+        }
+        let clock = Clock::start(self.now(), self.time_of(Turn::Further), 1);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
             if let Some(client) = self.unfinished.pop_front() {
                 self.read_next(client, Turn::Further);
@@ -93,11 +104,14 @@ impl Server {
 
     /// Gives turns to heavy clients, together for the time of one, when it is theirs.
     pub(super) fn read_deferred(&mut self) {
-        let began = self.now();
-        if self.deferred.is_empty() || began < self.share.due_at() {
+        if self.deferred.is_empty() {
             return;
         }
-        let clock = Clock::start(began, self.heavy_turn());
+        let began = self.now();
+        if began < self.share.due_at() {
+            return;
+        }
+        let clock = Clock::start(began, self.time_of(Turn::Heavy), 1);
         for _ in 0..self.deferred.len().min(UNFINISHED_MAX) {
             if let Some(client) = self.deferred.pop_front() {
                 self.read_next(client, Turn::Heavy);
@@ -109,9 +123,14 @@ impl Server {
         self.share.note_turn(began, self.now());
     }
 
-    /// The time of one turn of all heavy clients.
-    fn heavy_turn(&self) -> Duration {
-        self.options.turn / 4
+    fn time_of(&self, turn: Turn) -> Duration {
+        match turn {
+            Turn::First | Turn::Further => {
+                let waiting = self.unfinished.len() + self.deferred.len();
+                self.crowd.turn(self.options.turn, waiting)
+            }
+            Turn::Heavy => self.options.turn / 4,
+        }
     }
 
     fn read_next(&mut self, client: u32, turn: Turn) {
@@ -122,18 +141,20 @@ impl Server {
     }
 
     /// Answers the frames of an inbox, or as many as one turn has time for.
-    fn answer_all(&mut self, now: Nanoseconds, client: u32, inbox: &mut Inbox, turn: Turn) -> Result<Done> {
-        let limit = match turn {
-            Turn::First | Turn::Further => self.options.turn,
-            Turn::Heavy => self.heavy_turn(),
-        };
-        let mut clock = Clock::start(now, limit);
+    fn answer_all(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        inbox: &mut Inbox,
+        turn: Turn,
+        clock: &mut Clock,
+    ) -> Result<Done> {
         while let Some(frame) = inbox.peek()? {
             let request = Request::decode(&frame);
             let quick = request.as_ref().is_ok_and(is_quick);
             if let Ok(request) = &request
                 && !quick
-                && !self.may_answer(client, request, turn, &clock)
+                && !self.may_answer(client, request, turn, clock)
             {
                 if let Some(its) = self.turn_of(client) {
                     its.next = Turn::Heavy;
@@ -143,24 +164,56 @@ impl Server {
             if turn != Turn::Heavy {
                 self.share.note_others(now);
             }
-            self.world.traffic.frames_read += 1;
             match request {
                 Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
                 Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
                     self.take_leave(client, frame.request);
                     return Ok(Done::All);
                 }
+                Ok(Request::Release(holdings)) if holdings.len() > RELEASED_AT_ONCE => {
+                    if !self.release_in_parts(now, client, frame.request, holdings, clock) {
+                        return Ok(Done::Leftover);
+                    }
+                }
                 Ok(request) if quick => self.core.request(now, client, frame.request, request, &mut self.world),
                 Ok(request) => self.answer_at_length(now, client, frame.request, request),
                 Err(error) => self.core.garbage(now, client, frame.request, &error, &mut self.world),
             }
             drop(inbox.next_frame()?);
-            if (!quick || clock.counts()) && !inbox.is_empty() && clock.is_over(self.now()) {
+            self.world.traffic.frames_read += 1;
+            if clock.counts(quick) && !inbox.is_empty() && clock.look(self.now()) {
                 return Ok(Done::Leftover);
             }
         }
         // Descriptors that no frame announces are an error.
         inbox.next_frame().map(|_| Done::All)
+    }
+
+    /// Releases objects until its client's turn is over; whether all are.
+    fn release_in_parts(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        holdings: &[Holding],
+        clock: &mut Clock,
+    ) -> bool {
+        let before = self
+            .turn_of(client)
+            .map_or(0, |turn| std::mem::take(&mut turn.released));
+        let mut parts = holdings[before..].chunks(RELEASED_AT_ONCE);
+        while let Some(part) = parts.next() {
+            let request = Request::Release(part);
+            self.core.request(now, client, number, request, &mut self.world);
+            let left: usize = parts.clone().map(<[_]>::len).sum();
+            if left > 0 && clock.is_over(self.now()) {
+                if let Some(turn) = self.turn_of(client) {
+                    turn.released = holdings.len() - left;
+                }
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that, and one

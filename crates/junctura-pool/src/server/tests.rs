@@ -2,6 +2,7 @@
 
 use junctura_model::{Code, Error};
 use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier, wait};
+use junctura_wire::fixed::Holding;
 use junctura_wire::{Reply, Request, VERSION, body};
 use std::time::Duration;
 
@@ -340,4 +341,27 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     wait(server.compiler.bell(), Interest::READ).unwrap();
     server.note_compiled();
     assert!(!server.core.has_joined(2) && !server.deferred.contains(&2));
+}
+
+#[test]
+fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
+    let mut server = stepped(4);
+    let mut client = connected(&mut server);
+    ask(&mut client, introduction(0));
+    server.read(1, Turn::First);
+    let holding = Holding::default();
+    ask(
+        &mut client,
+        vec![Request::Release(&vec![holding; 3 * 128 + 1]), Request::Stat],
+    );
+    server.options.turn = Duration::ZERO;
+    for released in [128, 256, 384] {
+        server.read(1, Turn::First);
+        assert_eq!(server.world.connections[&1].turn.released, released);
+        assert!(server.world.connections[&1].turn.has_leftover);
+    }
+    let frames = server.world.traffic.frames_read;
+    server.read(1, Turn::First);
+    assert_eq!(server.world.connections[&1].turn.released, 0);
+    assert_eq!(server.world.traffic.frames_read, frames + 1);
 }

@@ -7,8 +7,10 @@
 //!      |                                                                   | requests of heavy clients
 //!      '------------ next look <---- one turn of all heavy clients <-------'  when it is theirs
 //! ```
-//! A client whose requests take long is heavy until it has made some that do not. All heavy clients together get a short turn
-//! between two looks at sockets; while others are at work, they get a fifth of the time.
+//! A client that has more to say than one turn has time for gets no first turn until that is answered: all further turns together
+//! take the time of one. Turns are short while many clients are at work. A client whose requests take long is heavy until it has
+//! made some that do not. All heavy clients together get a short turn between two looks at sockets; while others are at work, they
+//! get a fifth of the time.
 
 use std::time::Duration;
 
@@ -21,8 +23,12 @@ use crate::core::{Nanoseconds, Prepared};
 const HEAVY_REQUEST: Nanoseconds = 50_000;
 /// A heavy client is light again after so many requests that take less, and are not quick.
 const HEAVY_FOR: u32 = 16;
-/// Quick requests that are answered between two looks at the clock.
+/// Quick requests that are answered between two looks at the clock, where they are as quick as usual.
 const QUICK_MAX: u32 = 16;
+/// While more clients than these are at work, turns are short.
+const FEW: usize = 4;
+/// A short turn is so many times shorter.
+const SHORTER: u32 = 4;
 
 /// What is left to read of a client without waiting for something to come, and how it is read.
 pub(super) struct ReadTurn {
@@ -35,6 +41,10 @@ pub(super) struct ReadTurn {
     /// In which turn what is left is read.
     pub(super) next: Turn,
     pub(super) selector: Preparation,
+    /// Quick requests that are answered before the clock is looked at.
+    pub(super) quick_at_once: u32,
+    /// Of the release that is next, so many objects are released.
+    pub(super) released: usize,
     heavy_for: u32,
 }
 
@@ -56,6 +66,8 @@ impl Default for ReadTurn {
             is_last: false,
             next: Turn::Further,
             selector: Preparation::None,
+            quick_at_once: 1,
+            released: 0,
             heavy_for: HEAVY_FOR,
         }
     }
@@ -139,26 +151,77 @@ impl Share {
     }
 }
 
-/// The time of a turn, looked at no more often than it matters.
+/// How many clients are at work, which the length of a turn follows.
+#[derive(Default)]
+pub(super) struct Crowd {
+    now: usize,
+    before: usize,
+}
+
+impl Crowd {
+    /// A client gets a turn.
+    pub(super) fn note(&mut self) {
+        self.now += 1;
+    }
+
+    /// The next look at sockets begins.
+    pub(super) fn look(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    /// The time of a turn that takes `limit` at most, while so many clients wait for theirs.
+    pub(super) fn turn(&self, limit: Duration, waiting: usize) -> Duration {
+        if self.before.max(self.now).max(waiting) > FEW {
+            limit / SHORTER
+        } else {
+            limit
+        }
+    }
+}
+
+/// The time of a turn, looked at no more often than it matters: after each request that is not quick, and after some that are. Where
+/// those took long, because much stands in the pool that they concern, it is looked at after each of them.
 pub(super) struct Clock {
     began: Nanoseconds,
     limit: Nanoseconds,
+    looked: Nanoseconds,
     quick: u32,
+    pub(super) quick_at_once: u32,
 }
 
 impl Clock {
-    pub(super) fn start(now: Nanoseconds, limit: Duration) -> Self {
+    pub(super) fn start(now: Nanoseconds, limit: Duration, quick_at_once: u32) -> Self {
         Self {
             began: now,
             limit: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+            looked: now,
             quick: 0,
+            quick_at_once,
         }
     }
 
-    /// A quick request was answered. Whether the clock is to be looked at.
-    pub(super) fn counts(&mut self) -> bool {
-        self.quick = (self.quick + 1) % QUICK_MAX;
-        self.quick == 0
+    /// A request was answered. Whether the clock is to be looked at.
+    pub(super) fn counts(&mut self, is_quick: bool) -> bool {
+        if !is_quick {
+            // It may have asked for something that makes others take long.
+            self.quick_at_once = 1;
+            return true;
+        }
+        self.quick += 1;
+        self.quick >= self.quick_at_once
+    }
+
+    /// A look, after requests.
+    pub(super) fn look(&mut self, now: Nanoseconds) -> bool {
+        if let Some(each) = now.saturating_sub(self.looked).checked_div(u64::from(self.quick)) {
+            self.quick_at_once = if each < HEAVY_REQUEST {
+                (2 * self.quick_at_once).min(QUICK_MAX)
+            } else {
+                1
+            };
+        }
+        (self.looked, self.quick) = (now, 0);
+        self.is_over(now)
     }
 
     pub(super) fn is_over(&self, now: Nanoseconds) -> bool {
@@ -217,9 +280,48 @@ mod tests {
 
     #[test]
     fn a_turn_looks_at_the_clock_after_some_quick_requests() {
-        let mut clock = Clock::start(5, Duration::from_nanos(10));
-        let looks = (0..10 * QUICK_MAX).filter(|_| clock.counts()).count();
-        assert_eq!(looks, 10);
-        assert!(!clock.is_over(14) && clock.is_over(15) && !clock.is_over(0));
+        let mut clock = Clock::start(0, Duration::from_secs(1), 1);
+        let mut looks = |nanoseconds_each: u64, requests: u64| {
+            let mut now = clock.looked;
+            let mut looks = 0;
+            for _ in 0..requests {
+                now += nanoseconds_each;
+                if clock.counts(true) {
+                    looks += 1;
+                    clock.look(now);
+                }
+            }
+            looks
+        };
+        // After 1, 2, 4, 8, and then after each 16th.
+        assert_eq!(looks(1000, 15 + 160), 4 + 10);
+        assert_eq!(
+            looks(HEAVY_REQUEST, 16),
+            1,
+            "the first that take long are as many as were answered at once before"
+        );
+        assert_eq!(looks(HEAVY_REQUEST, 100), 100);
+        assert_eq!(looks(1000, 15), 4);
+        assert!(clock.counts(false) && !clock.look(clock.looked));
+        assert!(
+            clock.counts(true),
+            "what comes after one that is not quick may take long"
+        );
+        assert!(!clock.is_over(999_999_999) && clock.is_over(1_000_000_000) && !clock.is_over(0));
+    }
+
+    #[test]
+    fn turns_are_short_while_many_are_at_work() {
+        let mut crowd = Crowd::default();
+        let limit = Duration::from_millis(1);
+        (0..FEW).for_each(|_| crowd.note());
+        assert_eq!(crowd.turn(limit, 0), limit);
+        crowd.note();
+        assert_eq!(crowd.turn(limit, 0), limit / SHORTER);
+        crowd.look();
+        assert_eq!(crowd.turn(limit, 0), limit / SHORTER, "they were at work just before");
+        crowd.look();
+        assert_eq!(crowd.turn(limit, FEW), limit);
+        assert_eq!(crowd.turn(limit, FEW + 1), limit / SHORTER);
     }
 }
