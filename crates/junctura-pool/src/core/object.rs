@@ -363,6 +363,7 @@ impl Core {
                 self.superseded.remove(&(object.key, id));
             }
             self.weigh_object_no_more(&object.record);
+            self.forget_place(object.archived.and_then(|archived| archived.place));
             self.spare.keep(object.record);
         }
     }

@@ -40,8 +40,8 @@ const ENTRIES: usize = 64;
 
 /// That an object lies in a store, too.
 pub(super) struct Archived {
-    /// As whoever has archived it says it.
-    pub(super) place: Arc<str>,
+    /// As its archiver states it; `None` if records had no room for that.
+    pub(super) place: Option<Arc<str>>,
     /// It has an entry in a queue of [`Room`].
     is_queued: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct Room {
     idle_rounds: u32,
     /// One may leave in any case.
     is_urged: bool,
-    /// Where the newest lies: many objects lie in one place.
+    /// Where the newest lies, while an object or a tombstone lies there: many objects lie in one place.
     place: Option<Arc<str>>,
 }
 
@@ -99,15 +99,40 @@ impl Object {
 
 impl Core {
     /// Somebody has archived an object, and says where.
-    pub(super) fn note_place(&mut self, id: u32, place: &str) {
-        let place = match &self.room.place {
-            Some(known) if **known == *place => Arc::clone(known),
-            _ => Arc::from(place),
-        };
-        self.room.place = Some(Arc::clone(&place));
+    pub(super) fn note_place(&mut self, id: u32, name: &str) {
+        let place = self.place_of(name);
         let object = &mut self.objects[id as usize];
         let is_queued = object.archived.as_ref().is_some_and(|known| known.is_queued);
-        object.archived = Some(Archived { place, is_queued });
+        let before = object.archived.replace(Archived { place, is_queued });
+        self.forget_place(before.and_then(|archived| archived.place));
+    }
+
+    /// The place of this name, which objects that are archived there one after the other share. `None` if records have no
+    /// room for it.
+    fn place_of(&mut self, name: &str) -> Option<Arc<str>> {
+        if let Some(newest) = self.room.place.as_ref().filter(|newest| ***newest == *name) {
+            return Some(Arc::clone(newest));
+        }
+        if !self.has_room_for_place(name) {
+            return None;
+        }
+        let place: Arc<str> = name.into();
+        self.weigh_place(name);
+        self.room.place = Some(Arc::clone(&place));
+        Some(place)
+    }
+
+    /// An object, or its tombstone, lies in a place no more. The last one gives back what the place weighs.
+    pub(super) fn forget_place(&mut self, place: Option<Arc<str>>) {
+        let Some(place) = place else { return };
+        let newest = self
+            .room
+            .place
+            .take_if(|newest| Arc::ptr_eq(newest, &place) && Arc::strong_count(newest) == 2);
+        drop(newest);
+        if Arc::strong_count(&place) == 1 {
+            self.weigh_place_no_more(&place);
+        }
     }
 
     /// An object stays: if only retention keeps it, and a store has it, it is spare from now on.

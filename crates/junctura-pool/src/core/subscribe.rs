@@ -1,7 +1,5 @@
 //! Subscriptions: events about objects and clients, without payloads.
 
-use std::sync::Arc;
-
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -120,7 +118,7 @@ impl Core {
         if entry.state != State::Gone(Why::Archived) {
             return self.tell_about_object(object, event, fx);
         }
-        let location = entry.archived.as_ref().map(|archived| Arc::clone(&archived.place));
+        let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
         let place = Where {
             location: location.as_deref(),
             reason: "it is archived, and memory was short",

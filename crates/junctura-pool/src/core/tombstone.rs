@@ -146,7 +146,7 @@ impl Core {
             return;
         }
         let object = &self.objects[id as usize];
-        let place = object.archived.as_ref().map(|archived| Arc::clone(&archived.place));
+        let place = object.archived.as_ref().and_then(|archived| archived.place.clone());
         let record = self.tombstones.records.write(&object.record);
         let record_bytes = object.record.len();
         let tombstone = self.tombstones.add(Tombstone {
@@ -227,6 +227,7 @@ impl Core {
         self.keys.remove(tombstone.key, Filed::Tombstone(id));
         self.weigh_tombstone_no_more(self.tombstones.records.read(tombstone.record).len());
         self.tombstones.records.erase(tombstone.record);
+        self.forget_place(tombstone.place);
     }
 
     /// What became visible after `since`, matches, and is gone or out of sight, in the order of the numbers.

@@ -2,12 +2,12 @@
 //!
 //! | what | weighs on |
 //! |---|---|
-//! | attributes of objects and of keys that are gone, with their entries in tables and indexes | the budget of records, as large as that of payloads |
+//! | attributes of objects and of keys that are gone, with their entries in tables and indexes, and the places where archived objects lie | the budget of records, as large as that of payloads |
 //! | standing selectors, lists, and what follows begin with | their client, and all together |
 //! | what requirements are owed | all together |
 //!
 //! An offer that the first or the third has no room for waits, as one does that memory has no room for, so nothing is lost.
-//! A selector beyond its limit is refused with `LimitExceeded`, to its client alone.
+//! A selector beyond its limit is refused with `LimitExceeded`, to its client alone. A place that has no room is not kept.
 
 use std::num::NonZeroU32;
 
@@ -26,6 +26,8 @@ const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
 const OBJECT_BYTES: u64 = size_of::<Object>() as u64 + 160;
 /// Bytes that a key that is gone takes besides its attributes.
 const TOMBSTONE_BYTES: u64 = 256;
+/// Bytes that a place of archived objects takes besides its name.
+const PLACE_BYTES: u64 = 32;
 /// Bytes that an interest takes besides its selector.
 pub(super) const INTEREST_BYTES: usize = 384;
 /// While all clients together are at a limit, a client that takes less than so many bytes is still served.
@@ -63,7 +65,15 @@ impl Core {
 
     /// Whether an object with so many bytes of attributes has room. Keys that are gone make room first.
     pub(super) fn has_room_for_record(&mut self, attribute_bytes: u32) -> bool {
-        let bytes = OBJECT_BYTES + u64::from(attribute_bytes);
+        self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
+    }
+
+    /// Whether the name of a place has room among the records. One that is longer than any record has none.
+    pub(super) fn has_room_for_place(&mut self, name: &str) -> bool {
+        name.len() <= RECORD_BYTES_MAX && self.has_room_for_bytes(place_bytes(name))
+    }
+
+    fn has_room_for_bytes(&mut self, bytes: u64) -> bool {
         let budget = self.record_budget_bytes();
         while self.weights.record_bytes + bytes > budget {
             if !self.forget_some_tombstones(FORGOTTEN_AT_ONCE) {
@@ -80,6 +90,15 @@ impl Core {
     /// An object is forgotten.
     pub(super) fn weigh_object_no_more(&mut self, record: &[u8]) {
         self.free_record_bytes(OBJECT_BYTES + record.len() as u64);
+    }
+
+    pub(super) fn weigh_place(&mut self, name: &str) {
+        self.weights.record_bytes += place_bytes(name);
+    }
+
+    /// Nothing lies in a place any more.
+    pub(super) fn weigh_place_no_more(&mut self, name: &str) {
+        self.free_record_bytes(place_bytes(name));
     }
 
     /// What an offer may have waited for is free.
@@ -243,6 +262,10 @@ impl Core {
         self.matched = matched;
         count
     }
+}
+
+fn place_bytes(name: &str) -> u64 {
+    PLACE_BYTES + name.len() as u64
 }
 
 /// Bytes of the objects that a new follow begins with.

@@ -1,7 +1,7 @@
 //! What the server keeps besides payloads has a weight, and limits.
 
 use junctura_wire::Request;
-use junctura_wire::body::events;
+use junctura_wire::body::{Archived, ArchivedObject, events};
 
 use super::World;
 
@@ -53,6 +53,107 @@ fn keys_that_are_gone_make_room_for_objects() {
     );
     world.pass(600_000);
     assert_eq!(records(&world), 0);
+}
+
+/// A requirement, a client that follows it, and a producer.
+fn with_archiver(world: &mut World) -> (u32, u32) {
+    let (p, a) = (world.join("p"), world.join("a"));
+    world.require_named(a, 1, "archive", "", 0);
+    world.follow(a, 2, |follow| follow.requirement_name = Some("archive".into()));
+    world.heard(a);
+    (p, a)
+}
+
+/// The archiver states that these objects lie in a place, and gets its answer.
+fn archive(world: &mut World, archiver: u32, sequences: impl IntoIterator<Item = u64>, place: &str) {
+    let object = |sequence| ArchivedObject {
+        sequence,
+        location: place.into(),
+    };
+    let objects: Vec<_> = sequences.into_iter().map(object).collect();
+    let done = format!("9: done {}", objects.len());
+    let claim = Archived {
+        requirement: "archive".into(),
+        objects,
+        failure: None,
+    };
+    world.ask(archiver, 9, Request::Archived(claim));
+    assert!(world.heard(archiver).contains(&done));
+}
+
+#[test]
+fn a_place_weighs_once_as_long_as_an_object_or_a_tombstone_lies_there() {
+    let mut world = World::new();
+    let (p, a) = with_archiver(&mut world);
+    for number in 1..=3 {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+    }
+    let before = records(&world);
+    let place = "x".repeat(1000);
+    archive(&mut world, a, [1, 2], &place);
+    let one = records(&world) - before;
+    assert!((1000..1100).contains(&one), "{one}");
+    archive(&mut world, a, [3], &place);
+    archive(&mut world, a, [1, 2, 3], &place);
+    assert_eq!(records(&world), before + one);
+    // Another place takes the turn of the first, which two objects still lie in.
+    let other = "y".repeat(1000);
+    archive(&mut world, a, [3], &other);
+    assert_eq!(records(&world), before + 2 * one);
+    archive(&mut world, a, [1, 2], &other[..10]);
+    assert_eq!(records(&world), before + 2 * one - 990);
+    for number in 1..=3 {
+        world.release(a, number);
+        world.withdraw(p, 10 + number, &format!("o{number}"), None, false);
+    }
+    let of_tombstones = records(&world);
+    world.pass(600_000);
+    assert!(of_tombstones > 2 * one - 990 && records(&world) == 0);
+}
+
+#[test]
+fn places_take_no_more_than_records_may_and_what_has_no_room_is_archived_without() {
+    const BUDGET: u64 = 100_000;
+    let mut world = World::with(|config| config.record_budget_bytes = Some(BUDGET));
+    let (p, a) = with_archiver(&mut world);
+    world.subscribe(p, 90, "", events::ARCHIVED);
+    let objects = 20;
+    for number in 1..=objects {
+        world.offer(p, number, &format!("o{number}"), "", 0);
+    }
+    world.heard(p);
+    for number in 1..=objects {
+        archive(&mut world, a, [number], &format!("{number}{}", "x".repeat(20_000)));
+        assert!(records(&world) <= BUDGET);
+    }
+    assert!(records(&world) > BUDGET - 20_100);
+    assert_eq!(world.heard(p).len() as u64, objects, "each is archived");
+    // One that is longer than a record may be is not kept, whatever room there is.
+    let kept = records(&world);
+    archive(&mut world, a, [1], &"x".repeat(1 << 20));
+    assert!(records(&world) < kept);
+    for number in 1..=objects {
+        world.release(a, number);
+        world.withdraw(p, 100 + number, &format!("o{number}"), None, false);
+    }
+    world.pass(600_000);
+    assert_eq!(records(&world), 0);
+}
+
+#[test]
+fn an_offer_that_places_leave_no_room_for_goes_on_when_one_is_forgotten() {
+    let mut world = World::with(|config| config.record_budget_bytes = Some(4000));
+    let (p, a) = with_archiver(&mut world);
+    world.offer(p, 1, "o1", "", 0);
+    archive(&mut world, a, [1], &"x".repeat(3000));
+    world.heard(p);
+    world.offer(p, 2, "o2", "", 0);
+    world.offer(p, 3, "o3", "", 0);
+    world.offer(p, 4, "o4", "", 0);
+    let before = world.heard(p).len();
+    assert!(before < 3, "one of them waits");
+    archive(&mut world, a, [1], "short");
+    assert_eq!(world.heard(p).len(), 3 - before);
 }
 
 #[test]
