@@ -59,6 +59,8 @@ impl Limits {
 pub struct Cost {
     /// The most bytes that it held at a time, beyond those of before.
     pub held_bytes: usize,
+    /// Bytes that its result holds.
+    pub kept_bytes: usize,
     /// Allocations, and each [`STEP_BYTES`] of them.
     pub steps: usize,
 }
@@ -70,6 +72,7 @@ pub fn cost_of<T>(call: impl FnOnce() -> T) -> (T, Cost) {
     let result = call();
     let cost = Cost {
         held_bytes: PEAK.get() - held_before,
+        kept_bytes: HELD.get().saturating_sub(held_before),
         steps: STEPS.get() - steps_before,
     };
     (result, cost)

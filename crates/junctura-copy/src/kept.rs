@@ -27,28 +27,29 @@ pub struct Fingerprint {
 /// What was made, by what it was made from: that which was used last. To be shared by threads.
 pub struct Kept<T> {
     count_max: usize,
-    listed_max: usize,
+    weight_max: usize,
     all: Mutex<VecDeque<One<T>>>,
 }
 
 struct One<T> {
     fingerprint: Fingerprint,
     made: Arc<T>,
-    listed: usize,
+    weight: usize,
 }
 
 impl<T> Kept<T> {
-    /// Keeps so many, whose plans list so many runs together.
+    /// Keeps so many, which weigh so much together: runs that their plans list, or bytes.
     #[must_use]
-    pub fn new(count_max: usize, listed_max: usize) -> Self {
+    pub fn new(count_max: usize, weight_max: usize) -> Self {
         Self {
             count_max,
-            listed_max,
+            weight_max,
             all: Mutex::default(),
         }
     }
 
-    /// What was made of this, or what `from_plan` makes of it; that says, too, how many runs its plan lists. Others do not wait for it.
+    /// What was made of this, or what `from_plan` makes of it, with its weight. Others do not wait for it. What weighs more than
+    /// all together may is not kept.
     ///
     /// # Errors
     /// Those of `from_plan`.
@@ -62,26 +63,31 @@ impl<T> Kept<T> {
             return Ok(made);
         }
         drop(all);
-        let (made, listed) = from_plan()?;
+        let (made, weight) = from_plan()?;
         let made = Arc::new(made);
-        if listed > self.listed_max {
+        if weight > self.weight_max {
             return Ok(made);
         }
         let one = One {
             fingerprint,
             made: Arc::clone(&made),
-            listed,
+            weight,
         };
         all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_front(one);
         let mut sum = 0;
         let mut fits = |one: &One<T>| {
-            sum += one.listed;
-            sum <= self.listed_max
+            sum += one.weight;
+            sum <= self.weight_max
         };
         let fitting = all.iter().take(self.count_max).take_while(|one| fits(one)).count();
         all.truncate(fitting);
         Ok(made)
+    }
+
+    /// Keeps nothing of what was made so far.
+    pub fn clear(&self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -110,11 +116,11 @@ mod tests {
     #[test]
     fn what_was_used_last_is_kept_as_far_as_it_fits() {
         let kept = Kept::new(3, 100);
-        let made = |rank, listed| {
+        let made = |rank, weight| {
             let mut is_made = false;
             let got = kept.get(of(rank), || {
                 is_made = true;
-                Ok((rank, listed))
+                Ok((rank, weight))
             });
             assert_eq!(*got.unwrap(), rank);
             is_made
@@ -131,5 +137,7 @@ mod tests {
             Err(junctura_model::Error::new(junctura_model::Code::Io, "", ""))
         });
         assert!(failed.is_err() && made(7, 1));
+        kept.clear();
+        assert!(made(7, 1));
     }
 }

@@ -32,17 +32,18 @@ impl Pack {
     pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
         check_side(plan, Side::From)?;
         let change = Change::new(from, to)?;
-        let mut parts = shared_with(plan, peer)?;
+        let (mut parts, coordinates) = shared_with(plan, peer)?;
         // The taker goes through its own slabs first.
-        parts.sort_by_key(|(part, _)| part.slab);
-        let mut products = Vec::new();
+        parts.sort_by_key(|part| part.slab);
+        let mut products = Vec::with_capacity(parts.len());
         let mut count = 0;
-        // Of a taker with many slabs, looked up once.
-        let locals = plan.theirs().locals(peer);
-        for (part, coordinates) in parts {
-            let slab = part.slab.map_or(0, |(_, number)| number as usize);
+        // Of a taker with many slabs, those that parts name, in their order.
+        let mut locals = plan.theirs().each_local(peer).zip(0..).peekable();
+        for part in parts {
+            let slab = part.slab.map_or(0, |(_, number)| number);
+            while locals.next_if(|(_, number)| *number < slab).is_some() {}
             // A plan names only ranks that there are.
-            let Some(theirs) = locals.get(slab) else { continue };
+            let Some((theirs, _)) = locals.peek() else { continue };
             let side = |coordinate| product::Side::Pack(coordinate);
             let product = one(part, &coordinates, side, theirs, count);
             count += product.elements();
@@ -77,6 +78,12 @@ impl Pack {
         self.work.elements()
     }
 
+    /// How many bytes of memory it takes up itself: those that it was made with. Costs time for its lists.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.work.bytes()
+    }
+
     /// `piece` is one's own memory, whole; `message` has the room of [`Self::elements`]. Does not wait.
     ///
     /// # Errors
@@ -106,7 +113,8 @@ impl Unpack {
         let change = Change::new(from, to)?;
         let mut products = Vec::new();
         let mut count = 0;
-        for (part, coordinates) in shared_with(plan, peer)? {
+        let (parts, coordinates) = shared_with(plan, peer)?;
+        for part in parts {
             let side = |coordinate| product::Side::Unpack(coordinate);
             let product = one(part, &coordinates, side, &part.local, count);
             count += product.elements();
@@ -161,7 +169,7 @@ impl Unpack {
 }
 
 /// The parts of a plan that have something of one peer, and its coordinates there.
-fn shared_with(plan: &Plan, peer: u64) -> Result<Vec<(&Part, Vec<u64>)>> {
+fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&Part>, Vec<u64>)> {
     let layout: &Layout = plan.theirs();
     if peer >= layout.ranks() {
         let cause = format!("there is no rank {peer} of {}", layout.ranks());
@@ -175,8 +183,8 @@ fn shared_with(plan: &Plan, peer: u64) -> Result<Vec<(&Part, Vec<u64>)>> {
         let meets = |(runs, at): (&Runs, &u64)| runs.first().iter().any(|run| run.peer == *at);
         part.slab.is_none_or(|(rank, _)| u64::from(rank) == peer) && part.runs.iter().zip(&coordinates).all(meets)
     };
-    let parts = plan.parts().iter().filter(is_meant);
-    Ok(parts.map(|part| (part, coordinates.clone())).collect())
+    let parts = plan.parts().iter().filter(is_meant).collect();
+    Ok((parts, coordinates))
 }
 
 /// What is shared with one peer. `taker` is the memory that says which dimension goes slowest; `base` elements of the message are before it.
@@ -197,7 +205,7 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
         (&message, &part.local.strides)
     };
     let mut source = Source::default();
-    let mut dims = Vec::new();
+    let mut dims = Vec::with_capacity(order.len());
     for (to, &at) in order.iter().enumerate() {
         let coordinate = coordinates[at];
         let jump = if is_packed { 0 } else { part.local.jumps[at] };

@@ -102,6 +102,13 @@ impl Product {
         self.dims.iter().map(Dim::elements).product()
     }
 
+    /// Bytes of its lists.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_dims = self.dims.iter().map(Dim::bytes).sum::<usize>();
+        let (dims, sources) = (self.dims.capacity(), self.sources.capacity());
+        dims * size_of::<Dim>() + sources * size_of::<Source>() + of_dims
+    }
+
     /// One thread's share of the indices of a dimension.
     pub(crate) fn share(&self, dim: usize, (share, of): (u64, u64)) -> Range<u64> {
         let indices = u128::from(self.dims[dim].elements());
@@ -166,10 +173,11 @@ impl Dim {
             sources,
             count: 0,
         };
-        let first: Vec<Seg> = runs
+        let mut first: Vec<Seg> = runs
             .of_periods(0, whole.min(1))
             .filter_map(|run| placed.seg(run))
             .collect();
+        first.shrink_to_fit();
         let of_period = placed.count;
         let mut next = runs.of_periods(1, 2);
         let step = match (first.first(), next.find_map(|run| placed.seg(run))) {
@@ -182,9 +190,11 @@ impl Dim {
         };
         placed.count = of_period * whole;
         let tail = runs.of_periods(whole, whole + 1);
+        let mut tail: Vec<Seg> = tail.filter_map(|run| placed.seg(run)).collect();
+        tail.shrink_to_fit();
         let entries = List {
             before: 0,
-            tail: tail.filter_map(|run| placed.seg(run)).collect(),
+            tail,
             first,
             periods: whole,
             step,
@@ -199,6 +209,11 @@ impl Dim {
                 vec![entries]
             },
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let of_list = |list: &List| (list.first.capacity() + list.tail.capacity()) * size_of::<Seg>();
+        self.lists.capacity() * size_of::<List>() + self.lists.iter().map(of_list).sum::<usize>()
     }
 
     /// Makes indices of a dense array into elements.

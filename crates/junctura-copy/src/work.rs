@@ -100,6 +100,13 @@ impl Work {
         self.parts.iter().map(|part| part.product.elements()).sum()
     }
 
+    /// Bytes of memory, but for the lists of quick ways.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_parts = self.parts.iter().map(|part| part.product.bytes()).sum::<usize>();
+        let (parts, read) = (self.parts.capacity(), self.read.capacity());
+        size_of::<Self>() + parts * size_of::<Ready>() + read * size_of::<(u64, u64)>() + of_parts
+    }
+
     /// What lies in so many elements of a message, from `first` on: the same work with a message that has these alone.
     ///
     /// # Errors

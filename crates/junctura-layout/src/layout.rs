@@ -241,26 +241,25 @@ impl Layout {
     /// The memory of a rank: one part in a grid, one for each slab. Nothing where there is no such rank.
     #[must_use]
     pub fn locals(&self, rank: u64) -> Vec<Local> {
-        match &self.distribution {
+        self.each_local(rank).collect()
+    }
+
+    /// The same one after the other, so that very many take no memory.
+    pub fn each_local(&self, rank: u64) -> impl Iterator<Item = Local> + '_ {
+        let (of_grid, slabs) = match &self.distribution {
             Distribution::Grid { axes, .. } => {
                 let coordinates = self.coordinates(rank);
-                coordinates
-                    .map(|at| self.local_of_grid(axes, &at))
-                    .into_iter()
-                    .collect()
+                (coordinates.map(|at| self.local_of_grid(axes, &at)), None)
             }
-            Distribution::Slabs(slabs) => {
-                let mut base = 0;
-                let slabs = slabs.ranks().get(rank as usize).into_iter().flatten();
-                let local = |slab: &Slab| {
-                    let mut local = Local::dense(slab.extents(), self.order);
-                    local.base = base;
-                    base += local.room;
-                    local
-                };
-                slabs.map(local).collect()
-            }
-        }
+            Distribution::Slabs(slabs) => (None, slabs.ranks().get(rank as usize)),
+        };
+        let of_slabs = slabs.into_iter().flatten().scan(0, |base, slab| {
+            let mut local = Local::dense(slab.extents(), self.order);
+            local.base = *base;
+            *base += local.room;
+            Some(local)
+        });
+        of_grid.into_iter().chain(of_slabs)
     }
 
     pub(crate) fn local_of_grid(&self, axes: &[Axis], coordinates: &[u64]) -> Local {

@@ -73,9 +73,11 @@ struct Theirs<'a> {
 /// Looking at so many slabs in vain takes the time of listing a run.
 const SLABS_PER_RUN: usize = 16;
 
-/// What has been listed, and how many runs more may be.
+/// What has been listed, with whom, and how many runs more may be.
 struct Found {
     parts: Vec<Part>,
+    /// The one rank whose slabs count.
+    peer: Option<u64>,
     left: usize,
 }
 
@@ -126,6 +128,33 @@ impl Plan {
         rank: u64,
         runs_max: usize,
     ) -> Result<Self> {
+        Self::listing(from, to, origin, side, rank, (None, runs_max))
+    }
+
+    /// As [`Self::limited`], for what is shared with one peer: of the other side's slabs, it has those of that rank. A plan with a grid has
+    /// other ranks, too.
+    ///
+    /// # Errors
+    /// As [`Self::limited`].
+    pub fn with_peer(
+        from: &Arc<Layout>,
+        to: &Arc<Layout>,
+        origin: &[u64],
+        side: Side,
+        (rank, peer): (u64, u64),
+        runs_max: usize,
+    ) -> Result<Self> {
+        Self::listing(from, to, origin, side, rank, (Some(peer), runs_max))
+    }
+
+    fn listing(
+        from: &Arc<Layout>,
+        to: &Arc<Layout>,
+        origin: &[u64],
+        side: Side,
+        rank: u64,
+        (peer, runs_max): (Option<u64>, usize),
+    ) -> Result<Self> {
         check_within(from, to, origin)?;
         let mut plan = Self {
             from: Arc::clone(from),
@@ -146,11 +175,12 @@ impl Plan {
         };
         let mut found = Found {
             parts: Vec::new(),
+            peer,
             left: runs_max,
         };
-        for one in parts_of(mine, rank, my_origin) {
-            meet(&one, plan.theirs(), their_origin, &mut found)?;
-        }
+        for_each_part(mine, rank, my_origin, |one| {
+            meet(one, plan.theirs(), their_origin, &mut found)
+        })?;
         plan.parts = found.parts;
         Ok(plan)
     }
@@ -384,30 +414,35 @@ fn moved(slab: &Slab, by: &[u64]) -> Slab {
     }
 }
 
-fn parts_of<'l>(layout: &'l Layout, rank: u64, origin: &[u64]) -> Vec<Mine<'l>> {
-    let locals = layout.locals(rank);
+/// Calls with each part of one's own memory, one after the other, so that very many take no memory.
+fn for_each_part(
+    layout: &Layout,
+    rank: u64,
+    origin: &[u64],
+    mut act: impl FnMut(&Mine<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut locals = layout.each_local(rank);
     match layout.distribution() {
-        Distribution::Grid { axes, .. } => {
-            let coordinates = layout.coordinates(rank).unwrap_or_default();
-            let part = |local| Mine {
+        Distribution::Grid { axes, .. } => locals.try_for_each(|local| {
+            act(&Mine {
                 axes: axes.into(),
-                coordinates: coordinates.clone(),
+                coordinates: layout.coordinates(rank).unwrap_or_default(),
                 local,
                 region: moved(&Slab::whole(layout.shape()), origin),
                 is_packed: layout.is_packed(),
-            };
-            locals.into_iter().map(part).collect()
-        }
+            })
+        }),
         Distribution::Slabs(slabs) => {
             let slabs = slabs.ranks().get(rank as usize).into_iter().flatten();
-            let part = |(slab, local): (&Slab, Local)| Mine {
-                axes: whole_axes(slab),
-                coordinates: vec![0; slab.start.len()],
-                local,
-                region: moved(slab, origin),
-                is_packed: false,
-            };
-            slabs.zip(locals).map(part).collect()
+            slabs.zip(locals).try_for_each(|(slab, local)| {
+                act(&Mine {
+                    axes: whole_axes(slab),
+                    coordinates: vec![0; slab.start.len()],
+                    local,
+                    region: moved(slab, origin),
+                    is_packed: false,
+                })
+            })
         }
     }
 }
@@ -437,7 +472,8 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> 
                 start: back(&asked.start),
                 stop: back(&asked.stop),
             };
-            let mut met: Vec<(u32, u32)> = slabs.meeting(&asked).collect();
+            let is_meant = |&(rank, _): &(u32, u32)| found.peer.is_none_or(|peer| peer == u64::from(rank));
+            let mut met: Vec<(u32, u32)> = slabs.meeting(&asked).filter(is_meant).collect();
             found.look_in_vain(slabs.candidates(&asked).len() - met.len())?;
             met.sort_unstable();
             for id in met {

@@ -167,6 +167,7 @@ impl Runs {
                 let cause = format!("more than {runs_max} runs of one dimension");
                 Error::new(Code::LimitExceeded, "plan", cause)
             })?;
+            runs.first.shrink_to_fit();
         }
         Ok(runs)
     }

@@ -139,7 +139,7 @@ impl Slabs {
 
 impl Sorted {
     fn new(ranks: &[Vec<Slab>], dimension: usize) -> Self {
-        let mut all: Vec<(u64, u64, Id)> = Vec::new();
+        let mut all: Vec<(u64, u64, Id)> = Vec::with_capacity(ranks.iter().map(Vec::len).sum());
         for (rank, slabs) in ranks.iter().enumerate() {
             let numbered = slabs.iter().enumerate().filter(|(_, slab)| !slab.is_empty());
             all.extend(numbered.map(|(number, slab)| {

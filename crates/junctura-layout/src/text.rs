@@ -103,7 +103,8 @@ fn cuts(text: &str) -> Result<Vec<Option<Vec<u64>>>> {
 }
 
 fn slab(text: &str) -> Result<Slab> {
-    let (mut start, mut stop) = (Vec::new(), Vec::new());
+    let dimensions = text.split('x').count();
+    let (mut start, mut stop) = (Vec::with_capacity(dimensions), Vec::with_capacity(dimensions));
     for range in text.split('x') {
         let bounds = range.split_once(':');
         let (from, to) = bounds.ok_or_else(|| wrong("slabs", format!("'{range}' is not FROM:TO")))?;
@@ -116,9 +117,18 @@ fn slab(text: &str) -> Result<Slab> {
 fn slabs(text: &str) -> Result<Vec<Vec<Slab>>> {
     let rank = |text: &str| match text {
         "" => Ok(Vec::new()),
-        text => text.split(',').map(slab).collect(),
+        text => each_of(text, ',', slab),
     };
-    text.split(';').map(rank).collect()
+    each_of(text, ';', rank)
+}
+
+/// Reads each part of a text. Very many take no more memory than they need.
+fn each_of<T>(text: &str, separator: char, read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let mut all = Vec::with_capacity(text.split(separator).count());
+    for part in text.split(separator) {
+        all.push(read(part)?);
+    }
+    Ok(all)
 }
 
 impl Parts {
@@ -142,7 +152,7 @@ impl Parts {
         Ok(())
     }
 
-    pub(crate) fn layout(self) -> Result<Layout> {
+    pub(crate) fn layout(mut self) -> Result<Layout> {
         let shape = self.shape.clone().ok_or_else(|| wrong("shape", "it is missing"))?;
         let storage = match (self.is_packed, &self.strides) {
             (Some(true), Some(_)) => return Err(wrong("strides", "packed blocks have none")),
@@ -151,7 +161,7 @@ impl Parts {
             _ => Storage::Dense,
         };
         let order = self.order.unwrap_or_default();
-        let layout = match &self.slabs {
+        let layout = match self.slabs.take() {
             Some(slabs) => {
                 let grid = [
                     ("grid", self.grid.is_some()),
@@ -162,7 +172,7 @@ impl Parts {
                 if let Some((name, _)) = grid.iter().chain(&others).find(|(_, is_there)| *is_there) {
                     return Err(wrong(name, "slabs have none"));
                 }
-                Layout::slabs(&shape, slabs.clone())?
+                Layout::slabs(&shape, slabs)?
             }
             None => Layout::new(shape.clone(), self.grid(&shape)?)?,
         };

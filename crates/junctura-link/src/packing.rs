@@ -10,7 +10,9 @@
 //! what is asked takes no memory but one part's, however large it is. What is wrong with what is asked is told to who asked it.
 //!
 //! Layouts are read when their turn comes, and not kept with what waits: a text of a layout takes up to fifty times its bytes when it is
-//! read. What waits and what is being packed is weighed, for each client and for all clients of a link ([`LinkPacking`]).
+//! read. What waits is weighed in bytes, for each client and for all clients of a link ([`LinkPacking`]). Memory for layouts and plans is
+//! reserved before they are read and made ([`Planning`]), for a link and for all links of the process. A client that is refused takes
+//! whole pieces.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -36,14 +38,26 @@ const ASKED_BYTES_MAX: usize = 8 << 20;
 const LINK_ASKED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a part: much more than what is said of it, and little enough to stay in a cache.
 const PART_BYTES: usize = 256 << 10;
-/// Runs that a plan may list.
-const LISTED_MAX: usize = 1 << 20;
-/// Runs that the plans by which the clients of a link are answered at a time may list together.
-const LINK_LISTED_MAX: usize = 8 * LISTED_MAX;
+/// Runs that a plan may list. Where 10,000 ranks share a grid with as many, it lists less than half as many.
+const LISTED_MAX: usize = 1 << 17;
+/// A plan may list so many; one that lists more is begun again with the next, which needs more memory.
+const LISTED_STEPS: [usize; 3] = [1 << 9, 1 << 13, LISTED_MAX];
+/// Bytes that it takes to make a plan, for each run that it may list.
+const MAKING_BYTES_EACH: usize = 1536;
+/// Bytes that it takes to read a layout, for each byte of its text.
+const READING_BYTES_EACH: usize = 50;
+/// Bytes of layouts and plans for all clients of a link: those that are read and made, that are at work and that are kept.
+const LINK_PLANNING_BYTES_MAX: usize = 512 << 20;
+/// The same, for all links of a process.
+const ALL_PLANNING_BYTES_MAX: usize = 1 << 30;
+/// While all links together take as much as they may, one that takes less than so much is still served.
+const FAIR_PLANNING_BYTES: usize = 1 << 20;
+/// Those of all links.
+static ALL_PLANNING_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 /// Plans that are kept for all clients of a link.
 const KEPT_MAX: usize = 256;
-/// Bytes of a plan's layouts that count as one listed run, when plans are kept.
-const BYTES_PER_RUN: usize = 4;
+/// Bytes of those that are kept.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Layouts that are kept, as they were read, for all clients of a link.
 const LAYOUTS_MAX: usize = 64;
 /// Bytes of their texts together, unless only the last two are kept.
@@ -56,28 +70,49 @@ static ALL_LAYOUT_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default
 /// What all channels of a link have in common for packing.
 #[derive(Debug)]
 pub(crate) struct LinkPacking {
-    plans: Kept<Planned>,
+    plans: Kept<MadePack>,
     /// Those that are kept; that which was used last is the first.
     layouts: VecDeque<KeptLayout>,
     /// Bytes of texts of layouts that are kept here and elsewhere.
     layout_bytes: Arc<AtomicUsize>,
     asked_bytes: Arc<AtomicUsize>,
-    listed: Arc<AtomicUsize>,
+    planning: Planning,
 }
 
-/// A layout as it was read, and its text.
+/// Counts the memory that layouts and plans of a link take, and those of all links.
+#[derive(Debug)]
+struct Planning {
+    link: Arc<AtomicUsize>,
+    all: Arc<AtomicUsize>,
+}
+
+/// A part of it.
+#[derive(Debug)]
+struct Planned {
+    link: Reserved,
+    all: Reserved,
+}
+
+/// A layout, and the memory that it takes.
+#[derive(Debug)]
+struct ReadLayout {
+    layout: Arc<Layout>,
+    _planned: Planned,
+}
+
+/// One that is kept, and its text.
 #[derive(Debug)]
 struct KeptLayout {
     text: String,
-    layout: Arc<Layout>,
+    read: Arc<ReadLayout>,
     _bytes: Reserved,
 }
 
-/// A plan, and how many runs it lists.
+/// What comes of a plan, and the memory that it takes.
 #[derive(Debug)]
-struct Planned {
+struct MadePack {
     pack: Pack,
-    listed: usize,
+    _planned: Planned,
 }
 
 /// A part of what the channels of a link may take together. It is given back when this is dropped.
@@ -90,34 +125,88 @@ struct Reserved {
 impl Default for LinkPacking {
     fn default() -> Self {
         Self {
-            plans: Kept::new(KEPT_MAX, 4 * LISTED_MAX),
+            plans: Kept::new(KEPT_MAX, KEPT_BYTES_MAX),
             layouts: VecDeque::new(),
             layout_bytes: Arc::clone(&ALL_LAYOUT_BYTES),
             asked_bytes: Arc::default(),
-            listed: Arc::default(),
+            planning: Planning {
+                link: Arc::default(),
+                all: Arc::clone(&ALL_PLANNING_BYTES),
+            },
+        }
+    }
+}
+
+impl Planning {
+    /// Reserves memory.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the link, or all links, take as much as they may.
+    fn take(&self, bytes: usize) -> Result<Planned> {
+        let refused = |whose: &str, most: usize| {
+            let cause = format!("layouts and plans of {whose} take at most {most} bytes; {bytes} more are needed");
+            Error::new(Code::LimitExceeded, "pack", cause)
+        };
+        let link = Reserved::take(&self.link, bytes, LINK_PLANNING_BYTES_MAX)
+            .ok_or_else(|| refused("a link", LINK_PLANNING_BYTES_MAX))?;
+        let is_small = self.link.load(Ordering::Relaxed) <= FAIR_PLANNING_BYTES;
+        let most = if is_small { usize::MAX } else { ALL_PLANNING_BYTES_MAX };
+        let all = Reserved::take(&self.all, bytes, most).ok_or_else(|| refused("all links", ALL_PLANNING_BYTES_MAX))?;
+        Ok(Planned { link, all })
+    }
+
+    /// Whether all links take so much that nothing more is to be kept.
+    fn is_short(&self) -> bool {
+        self.all.load(Ordering::Relaxed) > ALL_PLANNING_BYTES_MAX / 2
+    }
+}
+
+impl Planned {
+    /// Keeps so much.
+    fn keep(&mut self, bytes: usize) {
+        for reserved in [&mut self.link, &mut self.all] {
+            reserved.give_back(reserved.amount.saturating_sub(bytes));
         }
     }
 }
 
 impl LinkPacking {
+    /// Reserves memory for a layout or a plan; plans that are kept make room.
+    ///
+    /// # Errors
+    /// As [`Planning::take`].
+    fn take(&self, bytes: usize) -> Result<Planned> {
+        self.planning.take(bytes).or_else(|_| {
+            self.plans.clear();
+            self.planning.take(bytes)
+        })
+    }
+
     /// The layout of this text. It is kept, unless all links keep too much already.
-    fn layout(&mut self, text: &str) -> Result<Arc<Layout>> {
+    ///
+    /// # Errors
+    /// Those of a text that is none, and as [`Planning::take`].
+    fn layout(&mut self, text: &str) -> Result<Arc<ReadLayout>> {
         let at = self.layouts.iter().position(|known| known.text == text);
         if let Some(known) = at.and_then(|at| self.layouts.remove(at)) {
-            let layout = Arc::clone(&known.layout);
+            let read = Arc::clone(&known.read);
             self.layouts.push_front(known);
-            return Ok(layout);
+            return Ok(read);
         }
-        let layout: Arc<Layout> = Arc::new(text.parse()?);
         self.make_room(text.len());
+        let planned = self.take(text.len().saturating_mul(READING_BYTES_EACH))?;
+        let read = Arc::new(ReadLayout {
+            layout: Arc::new(text.parse()?),
+            _planned: planned,
+        });
         if let Some(bytes) = Reserved::take(&self.layout_bytes, text.len(), ALL_LAYOUT_BYTES_MAX) {
             self.layouts.push_front(KeptLayout {
                 text: text.to_owned(),
-                layout: Arc::clone(&layout),
+                read: Arc::clone(&read),
                 _bytes: bytes,
             });
         }
-        Ok(layout)
+        Ok(read)
     }
 
     /// Makes room for one more layout, whose text has so many bytes. That which was used last stays.
@@ -196,9 +285,7 @@ enum Now {
 struct Held {
     holding: Holding,
     payload: Payload,
-    plan: Arc<Planned>,
-    /// Its runs among those of the link.
-    _reserved: Reserved,
+    plan: Arc<MadePack>,
     /// Elements that have gone.
     gone: u64,
     is_summed: bool,
@@ -425,7 +512,7 @@ impl Ask {
     }
 
     /// How the array lies, and how it is wanted.
-    fn layouts(&self, link: &mut LinkPacking) -> Result<(Arc<Layout>, Arc<Layout>)> {
+    fn layouts(&self, link: &mut LinkPacking) -> Result<(Arc<ReadLayout>, Arc<ReadLayout>)> {
         Ok((link.layout(&self.fingerprint.from)?, link.layout(&self.fingerprint.to)?))
     }
 
@@ -446,7 +533,7 @@ impl Ask {
         // Compared before anything is planned: so a plan is bounded by what there is.
         let element = self.fingerprint.elements.0.kind.bytes();
         let (from, to) = self.layouts(link)?;
-        let (room, length) = (from.room(rank), head.length.get());
+        let (room, length) = (from.layout.room(rank), head.length.get());
         if u128::from(room) * element as u128 != u128::from(length) {
             let cause = format!("it has {length} bytes, and {room} elements of {element} bytes in this layout");
             return Err(Error::new(
@@ -459,29 +546,57 @@ impl Ask {
             rank,
             ..self.fingerprint.clone()
         };
-        let plan = link.plans.get(fingerprint, || self.plan(rank, &from, &to))?;
-        let reserved = Reserved::take(&link.listed, plan.listed, LINK_LISTED_MAX).ok_or_else(|| {
-            let cause = format!("the clients of this link are answered by plans that list {LINK_LISTED_MAX} runs");
-            Error::new(Code::LimitExceeded, "pack", cause)
-        })?;
+        let plan = link
+            .plans
+            .get(fingerprint, || self.plan(rank, (&from.layout, &to.layout), link))?;
         Ok(Held {
             holding: held_by(head),
             payload,
             plan,
-            _reserved: reserved,
             gone: 0,
             is_summed,
         })
     }
 
-    fn plan(&self, rank: u64, from: &Arc<Layout>, to: &Arc<Layout>) -> Result<(Planned, usize)> {
+    /// Returns what a piece is packed by, and its weight among those that are kept.
+    ///
+    /// # Errors
+    /// Those of [`Plan::with_peer`] and [`Pack::new`], and as [`Planning::take`].
+    fn plan(&self, rank: u64, layouts: (&Arc<Layout>, &Arc<Layout>), link: &LinkPacking) -> Result<(MadePack, usize)> {
+        let mut made = self.plan_listing(LISTED_STEPS[0], rank, layouts, link);
+        for &listed_max in &LISTED_STEPS[1..] {
+            if !made.as_ref().is_err_and(|error| error.code() == Code::LimitExceeded) {
+                break;
+            }
+            made = self.plan_listing(listed_max, rank, layouts, link);
+        }
+        let made = made?;
+        let weight = made.pack.bytes() + self.layout_bytes();
+        let is_kept = !link.planning.is_short();
+        Ok((made, if is_kept { weight } else { usize::MAX }))
+    }
+
+    /// The same, by a plan that lists so many runs at most.
+    fn plan_listing(
+        &self,
+        listed_max: usize,
+        rank: u64,
+        (from, to): (&Arc<Layout>, &Arc<Layout>),
+        link: &LinkPacking,
+    ) -> Result<MadePack> {
         let Fingerprint {
             origin, peer, elements, ..
         } = &self.fingerprint;
-        let plan = Plan::limited(from, to, origin, Side::From, rank, LISTED_MAX)?;
-        let pack = Pack::new(&plan, peer.unwrap_or_default(), elements.0, elements.1)?;
-        let listed = plan.listed();
-        Ok((Planned { pack, listed }, listed + self.layout_bytes() / BYTES_PER_RUN))
+        let peer = peer.unwrap_or_default();
+        let mut planned = link.take(listed_max * MAKING_BYTES_EACH + self.layout_bytes())?;
+        let plan = Plan::with_peer(from, to, origin, Side::From, (rank, peer), listed_max)?;
+        let pack = Pack::new(&plan, peer, elements.0, elements.1)?;
+        // What is kept has the texts of its layouts, too.
+        planned.keep(pack.bytes() + self.layout_bytes());
+        Ok(MadePack {
+            pack,
+            _planned: planned,
+        })
     }
 }
 

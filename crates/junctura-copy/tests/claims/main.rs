@@ -137,3 +137,42 @@ fn slabs_cost_as_much_as_they_are_many() {
         assert!(many <= 5 * few, "{costs:?}");
     }
 }
+
+/// Layouts of slabs, where each run has a part of its own, and of grids, where one part lists them all.
+#[test]
+fn what_is_prepared_states_the_bytes_that_it_takes() {
+    let read = |text: String| Arc::new(text.parse::<Layout>().unwrap());
+    let boxes = |of: &str| vec![of; 4096].join(",");
+    let cuts: Vec<String> = (0..4096).map(|at| format!("{}:{}", 2 * at, 2 * at + 1)).collect();
+    let cases = [
+        (
+            read("shape=8192".into()),
+            read(format!("shape=8192 slabs={}", cuts.join(","))),
+        ),
+        (read("shape=8".into()), read(format!("shape=8 slabs={}", boxes("0:1")))),
+        (
+            read("shape=8192 grid=1 block=2".into()),
+            read("shape=8192 grid=2 block=1".into()),
+        ),
+        (
+            read("shape=8x8x8x8".into()),
+            read(format!("shape=8x8x8x8 slabs={}", boxes("0:1x0:2x0:1x0:3"))),
+        ),
+    ];
+    for (from, to) in cases {
+        let origin = vec![0; to.shape().len()];
+        let (plan, planned) = cost_of(|| Plan::with_peer(&from, &to, &origin, Side::From, (0, 0), 1 << 20).unwrap());
+        let u8 = Element::from(Kind::U8);
+        let (pack, cost) = cost_of(|| Pack::new(&plan, 0, u8, u8).unwrap());
+        let stated = pack.bytes();
+        assert!(
+            (cost.kept_bytes..=cost.kept_bytes + 1000).contains(&stated),
+            "{stated}, {cost:?}"
+        );
+        let each = (planned.held_bytes + cost.held_bytes) / plan.listed();
+        assert!(
+            each < 1000 && (cost.held_bytes < 2 * cost.kept_bytes),
+            "{planned:?}, {cost:?}"
+        );
+    }
+}
