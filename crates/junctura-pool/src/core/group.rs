@@ -145,7 +145,8 @@ impl Core {
         let following = Following::of_member(client, request, selectors, requirement, follow, member);
         let added = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
         if added.is_err() && is_new {
-            self.wind(requirement);
+            let name = follow.group.as_deref().unwrap_or_default();
+            self.unmake_named(self.now, requirement, name, fx);
         }
         let id = added?;
         if let Some(group) = self.group_mut(requirement) {

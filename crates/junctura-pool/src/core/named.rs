@@ -263,9 +263,14 @@ impl Core {
             ""
         };
         self.tell_about_requirement(id, event, by, why, fx);
-        self.named.remove(&name);
-        self.awaited.went(&name);
-        self.end_uses(id, &name, fx);
+        self.unmake_named(now, id, &name, fx)
+    }
+
+    /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
+    pub(super) fn unmake_named(&mut self, now: Nanoseconds, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
+        self.named.remove(name);
+        self.awaited.went(name);
+        self.end_uses(id, name, fx);
         let owed = self.retract(now, id, "its requirement was retracted", fx);
         self.timers.cancel(NOBODY, u64::from(id));
         owed

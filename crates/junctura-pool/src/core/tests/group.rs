@@ -609,3 +609,38 @@ fn a_follow_that_is_refused_makes_no_group() {
     assert!(world.core.stat().named_requirements.is_empty());
     assert_eq!(world.core.stat().interests.standing, 1);
 }
+
+#[test]
+fn a_member_that_is_refused_beside_its_new_group_takes_that_with_it() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.offer(p, 1, "a", "", 0);
+    let value = "x".repeat(900);
+    let bytes = |world: &World| world.core.stat().interests.selector_bytes;
+    // So much that the client is served no more when all together are at their limit.
+    for number in 1.. {
+        world.demand(c, number, &format!("name={value}{number}"), None);
+        if bytes(&world) > 1 << 20 {
+            break;
+        }
+    }
+    let before = bytes(&world);
+    share(&mut world, p, 2, "h", "name=a", 1);
+    let of_both = bytes(&world) - before;
+    world.retract(p, 3, "h");
+    assert_eq!(bytes(&world), before);
+    world.heard(c);
+    // There is room for the group, or its member.
+    world.core.config.limits.selector_bytes = (before + of_both - 1) as usize;
+    share(&mut world, c, 900_000, "g", "name=a", 1);
+    let heard = world.heard(c);
+    assert!(
+        heard.len() == 1 && heard[0].starts_with("900000: LimitExceeded standing selectors of all"),
+        "{heard:?}"
+    );
+    let stat = world.core.stat();
+    assert_eq!(
+        (stat.interests.named, stat.interests.owed, bytes(&world)),
+        (0, 0, before)
+    );
+}
