@@ -127,6 +127,8 @@ pub struct Limits {
     pub waiting_offers_per_client: usize,
     /// Bytes of these offers besides payloads in shared memory.
     pub waiting_offer_bytes_per_client: usize,
+    /// The same, of all clients together; beyond, a client may have 2 MiB.
+    pub waiting_offer_bytes: usize,
     /// Objects that one follow has yet to be given.
     pub queued_per_follow: usize,
     /// Bytes of events that one client has not read.
@@ -180,6 +182,7 @@ impl Default for Limits {
             requests_per_client: 1 << 20,
             waiting_offers_per_client: 4096,
             waiting_offer_bytes_per_client: 16 << 20,
+            waiting_offer_bytes: 1 << 30,
             queued_per_follow: 4_000_000,
             event_backlog_bytes: 64 << 20,
             unread_bytes: 256 << 20,

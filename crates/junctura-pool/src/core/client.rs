@@ -307,6 +307,7 @@ impl Core {
         }
         self.stalled.remove(client);
         self.recalled.remove(&client);
+        self.weights.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
         }

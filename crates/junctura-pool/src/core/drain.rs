@@ -132,7 +132,7 @@ impl Core {
         for client in std::mem::take(&mut self.stalled).clients() {
             let state = self.clients.get_mut(&client);
             let offers = state.map(|state| {
-                state.waiting_offer_bytes = 0;
+                self.weights.waiting_offer_bytes -= std::mem::take(&mut state.waiting_offer_bytes);
                 std::mem::take(&mut state.waiting_offers)
             });
             for offer in offers.into_iter().flatten() {

@@ -12,6 +12,7 @@ use super::spill::Leaving;
 use super::stalled::Shortage;
 use super::timer::Timer;
 use super::wanted::{Declined, not_wanted};
+use super::weight::FAIR_OFFER_BYTES;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -35,9 +36,14 @@ pub(super) struct WaitingOffer {
     pub(super) syncs: Vec<u64>,
 }
 
+/// What an offer that waits takes.
+fn waiting_bytes(record: &[u8], inline: &[u8]) -> usize {
+    size_of::<WaitingOffer>() + record.len() + inline.len()
+}
+
 impl WaitingOffer {
     fn bytes(&self) -> usize {
-        self.record.len() + self.inline.len()
+        waiting_bytes(&self.record, &self.inline)
     }
 
     fn content(&self) -> Content<'_> {
@@ -405,15 +411,24 @@ impl Core {
             let cause = format!("{limit} offers of this client wait for memory already");
             return Err(Error::new(Code::PoolFull, "offer", cause));
         }
-        let (bytes, limit) = (
-            record.len() + inline.len(),
-            self.config.limits.waiting_offer_bytes_per_client,
+        let limits = &self.config.limits;
+        let bytes = waiting_bytes(record, inline);
+        let (its, all) = (
+            state.waiting_offer_bytes + bytes,
+            self.weights.waiting_offer_bytes + bytes,
         );
-        if !state.waiting_offers.is_empty() && state.waiting_offer_bytes + bytes > limit {
-            let cause = format!("offers of this client that wait for memory take {limit} bytes already");
-            return Err(Error::new(Code::PoolFull, "offer", cause));
+        let full = |whose: &str, limit: usize| {
+            let cause = format!("offers of {whose} that wait for memory take {limit} bytes already");
+            Err(Error::new(Code::PoolFull, "offer", cause))
+        };
+        if !state.waiting_offers.is_empty() && its > limits.waiting_offer_bytes_per_client {
+            return full("this client", limits.waiting_offer_bytes_per_client);
         }
-        state.waiting_offer_bytes += bytes;
+        if its > FAIR_OFFER_BYTES && all > limits.waiting_offer_bytes {
+            return full("all clients", limits.waiting_offer_bytes);
+        }
+        state.waiting_offer_bytes = its;
+        self.weights.waiting_offer_bytes = all;
         let waiting = WaitingOffer {
             number,
             bundle,
@@ -429,6 +444,14 @@ impl Core {
         }
         self.count.offers_waiting += 1;
         Ok(())
+    }
+
+    /// An offer of a client waits no more.
+    fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.waiting_offer_bytes -= offer.bytes();
+            self.weights.waiting_offer_bytes -= offer.bytes();
+        }
     }
 
     /// The first waiting offer of a client waits for this.
@@ -447,7 +470,7 @@ impl Core {
             return;
         };
         let Some(offer) = waiting.remove(at) else { return };
-        state.waiting_offer_bytes -= offer.bytes();
+        self.weigh_offer_no_more(client, &offer);
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         self.pass_syncs_on(client, at, offer.syncs, fx);
@@ -472,9 +495,7 @@ impl Core {
                 }
             };
             self.timers.cancel(client, offer.number);
-            if let Some(state) = self.clients.get_mut(&client) {
-                state.waiting_offer_bytes -= offer.bytes();
-            }
+            self.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(sequence) => {
                     self.acknowledge(now, (client, offer.number, offer.bundle), sequence, offer.head, fx);

@@ -4,9 +4,10 @@
 //! |---|---|
 //! | attributes of objects and of keys that are gone, with their entries in tables and indexes, and the places where archived objects lie | the budget of records, as large as that of payloads |
 //! | standing selectors, lists, and what follows begin with | their client, and all together |
+//! | offers that wait, but for payloads in shared memory | their client, and all together |
 //! | what requirements are owed | all together |
 //!
-//! An offer that the first or the third has no room for waits, as one does that memory has no room for, so nothing is lost.
+//! An offer that the first or the last has no room for waits, as one does that memory has no room for, so nothing is lost.
 //! A selector beyond its limit is refused with `LimitExceeded`, to its client alone. A place that has no room is not kept.
 
 use std::num::NonZeroU32;
@@ -32,6 +33,8 @@ const PLACE_BYTES: u64 = 32;
 pub(super) const INTEREST_BYTES: usize = 384;
 /// While all clients together are at a limit, a client that takes less than so many bytes is still served.
 pub(super) const FAIR_BYTES: usize = 1 << 20;
+/// The same of offers that wait: a client that sends 256 objects within messages before it hears of the first has less.
+pub(super) const FAIR_OFFER_BYTES: usize = 2 << 20;
 /// Keys that are gone are forgotten in groups of so many when records have no room.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
@@ -52,6 +55,8 @@ pub(super) struct Weights {
     pub(super) selector_bytes: usize,
     /// Of them, those of requirements with a name.
     named_selector_bytes: usize,
+    /// Bytes of offers that wait.
+    pub(super) waiting_offer_bytes: usize,
     /// Objects that requirements are owed, each as often as it is.
     pub(super) owed: usize,
 }

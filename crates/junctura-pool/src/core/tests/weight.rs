@@ -364,6 +364,41 @@ fn offers_that_wait_may_take_so_much() {
 }
 
 #[test]
+fn offers_of_all_clients_that_wait_may_take_so_much_and_one_with_little_waits_still() {
+    let mut world = World::with(|config| {
+        config.budget_bytes = 4096;
+        config.limits.waiting_offer_bytes = 3_000_000;
+    });
+    let clients = ["p", "q", "r"].map(|name| world.join(name));
+    let [p, q, r] = clients;
+    let payload = "x".repeat(3000);
+    let waiting = |world: &World| world.core.weights.waiting_offer_bytes;
+    let mut refused = clients.map(|_| 0);
+    for number in 1..=900 {
+        for (at, client) in [p, q].into_iter().enumerate() {
+            world.offer(client, number, &format!("o{client}-{number}"), &payload, 0);
+            let heard = world.heard(client);
+            let is_full = |line: &&String| line.contains("PoolFull offers of all clients");
+            refused[at] += heard.iter().filter(is_full).count();
+        }
+    }
+    assert!(refused[0] > 0 && refused[1] > 0, "{refused:?}");
+    assert!((4_100_000..4_300_000).contains(&waiting(&world)));
+    world.offer(r, 1, "late", &payload, 0);
+    assert_eq!(world.heard(r), [""; 0], "it waits");
+    for client in [q, r] {
+        world.leave(client);
+    }
+    let of_one = waiting(&world);
+    assert!((2_000_000..2_200_000).contains(&of_one));
+    // One after the other is taken up, and weighs no more.
+    world.withdraw(p, 1000, &format!("o{p}-1"), None, true);
+    assert!(waiting(&world) < of_one);
+    world.leave(p);
+    assert_eq!(waiting(&world), 0);
+}
+
+#[test]
 fn who_keeps_empty_memory_that_others_wait_for_is_disconnected() {
     let mut world = World::with(|config| {
         config.budget_bytes = 4 << 20;
