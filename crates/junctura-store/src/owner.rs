@@ -305,11 +305,11 @@ impl Store {
             check_catalogue(&*disk, &name, catalogue)?;
         }
         for link in self.links()? {
-            let subject = format!("files behind the link or mount {}", self.disk().uri(&link));
-            match Marked::find(self.disk(), &link_mark(&link))? {
-                Some(there) if there.owner == catalogue.id => catalogue.check(&there, subject)?,
-                _ => return Err(not_its(subject, "nothing there says that they are this store's")),
-            }
+            let Some(there) = Marked::find(self.disk(), &link_mark(&link))? else {
+                let subject = format!("files behind the link or mount {}", self.disk().uri(&link));
+                return Err(not_its(subject, "nothing there says that they are this store's"));
+            };
+            self.check_behind(&link, &there)?;
         }
         Ok(())
     }
@@ -321,6 +321,37 @@ impl Store {
     pub(crate) fn check_owner_of(&self, folder: &str) -> Result<()> {
         let checked = self.disk().check_owner(folder);
         checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
+    }
+
+    /// Whether files may be made and changed in the folders of the store: none leads to where those of another one are.
+    ///
+    /// # Errors
+    /// `Conflict` where a link or mount point leads into another store, or to what a mark there says is another catalogue's.
+    pub(crate) fn check_ways(&self) -> Result<()> {
+        let disk = self.disk();
+        for folder in FOLDERS {
+            let checked = disk.check_way(folder);
+            let is_link = checked.map_err(|error| refused(folder, "cannot be written to", &error))?;
+            if is_link && let Some(there) = Marked::find(disk, &link_mark(folder))? {
+                self.check_behind(folder, &there)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what a link leads to is this catalogue's, by its mark.
+    fn check_behind(&self, link: &str, mark: &Marked) -> Result<()> {
+        let catalogue = self.one_catalogue();
+        let subject = format!("files behind the link or mount {}", self.disk().uri(link));
+        if mark.owner == catalogue.id {
+            return catalogue.check(mark, subject);
+        }
+        let store = mark.store.as_deref().unwrap_or("another place");
+        let cause = format!(
+            "they are those of the store at {store}: they are read, and none is made or removed; remove that link or mount, or put a copy of \
+             what it leads to in its place"
+        );
+        Err(Error::new(Code::Conflict, subject, cause))
     }
 
     pub(crate) fn one_catalogue(&self) -> OneCatalogue<'_> {

@@ -94,6 +94,8 @@ struct Inner {
     until_damage: bool,
     /// Whether what it was opened by is known to last.
     lasts: AtomicBool,
+    /// Whether files may be made in its folders, as far as that was looked at.
+    is_own: AtomicBool,
 }
 
 impl Store {
@@ -251,6 +253,7 @@ impl Store {
             files: Files::default(),
             until_damage,
             lasts: AtomicBool::new(false),
+            is_own: AtomicBool::new(false),
         }))
     }
 
@@ -335,8 +338,9 @@ impl Store {
     /// A writer, of which there may be any number, here and elsewhere.
     ///
     /// # Errors
-    /// `Io` when the system has no random numbers.
+    /// `Io` when the system has no random numbers; `Conflict` where a link or mount point within the store leads into another one.
     pub fn writer(&self) -> Result<Writer> {
+        self.check_own()?;
         Writer::new(self.clone())
     }
 
@@ -370,6 +374,7 @@ impl Store {
         if self.0.until_damage {
             return Err(only_read());
         }
+        self.check_own()?;
         let began = self.now();
         let (position, held, counts, emptied, before) = {
             let catalogue = self.refreshed()?;
@@ -545,8 +550,21 @@ impl Store {
 
     /// Appends a record, as [`Log::append`], behind what it relies on: the store itself, and its schemas.
     pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<Term>) -> Result<u64> {
+        self.check_own()?;
         self.make_last()?;
         self.log().append(kind, record, term)
+    }
+
+    /// Looks once whether files may be made in its folders.
+    ///
+    /// # Errors
+    /// As [`Self::check_ways`].
+    fn check_own(&self) -> Result<()> {
+        if !self.0.is_own.load(Ordering::Relaxed) {
+            self.check_ways()?;
+            self.0.is_own.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Makes last what it was opened by, if that is not known.

@@ -3,7 +3,7 @@
 //! Of what was asked for it shows D: what a store has flushed stays, whatever else lies there.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -367,6 +367,128 @@ fn nothing_behind_a_link_is_removed_that_no_mark_says_is_the_stores() {
         (code(copied.compact()), read(&copied, "E").unwrap()),
         (Code::Conflict, LARGE)
     );
+}
+
+/// All files of a folder with their content; links are not followed.
+fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            files.extend(content(&path));
+        } else if path.is_file() {
+            files.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn nothing_is_written_by_a_link_into_another_store() {
+    let folder = TempDir::new().unwrap();
+    let root = |name: &str| folder.path().join(name);
+    let other = Store::create(&root("A"), &[free()], brief()).unwrap();
+    archive(&other, "one", LARGE).unwrap();
+    archive(&other, "two", 1).unwrap();
+    other.checkpoint().unwrap();
+    let before = content(&root("A"));
+    let dataset = data_folder(&root("A"));
+    let log = "log/00000000000000000001";
+    let links = [
+        ("log", root("A/log")),
+        ("data", root("A/data")),
+        ("segments", root("A/segments")),
+        ("checkpoints", root("A/checkpoints")),
+        ("tiers", root("A")),
+        (log, root("A").join(log)),
+        (dataset.as_str(), root("A").join(&dataset)),
+    ];
+    for (number, (at, to)) in links.into_iter().enumerate() {
+        let own = root(&format!("B{number}"));
+        let store = Store::create(&own, &[free()], brief()).unwrap();
+        if at != log {
+            // With commits of its own, a log that is another one's is damaged.
+            archive(&store, "mine", LARGE).unwrap();
+        }
+        let at = own.join(at);
+        _ = fs::remove_dir_all(&at);
+        _ = fs::remove_file(&at);
+        std::os::unix::fs::symlink(&to, &at).unwrap();
+        let store = Store::open(&own).unwrap();
+        let mut refused = vec![archive(&store, "mine", LARGE).unwrap_err()];
+        // A dataset's folder is looked at when a file is made there: commits are the store's own.
+        if !at.starts_with(own.join("data/")) || at.ends_with("data") {
+            refused.push(archive(&store, "mine", 1).unwrap_err());
+        }
+        // With checkpoints of another one, a store cannot be read.
+        if store.snapshot().is_ok() && refused.len() > 1 {
+            refused.push(store.wipe("").unwrap_err());
+        }
+        for error in refused {
+            assert_eq!(error.code(), Code::Conflict, "{} {error}", at.display());
+            let named = [
+                at.display().to_string(),
+                root("A").canonicalize().unwrap().display().to_string(),
+            ];
+            assert!(named.iter().all(|name| error.to_string().contains(name)), "{error}");
+            assert!(error.to_string().contains("remove that link or mount"), "{error}");
+        }
+        assert_eq!(content(&root("A")), before, "{}", at.display());
+        // What it has is read as before, and written to when the link is gone.
+        fs::remove_file(&at).unwrap();
+    }
+    let own = Store::open(&root("B6")).unwrap();
+    archive(&own, "mine", LARGE).unwrap();
+    assert_eq!(read(&own, "mine").unwrap(), LARGE);
+}
+
+/// The folder of the only dataset.
+fn data_folder(root: &Path) -> String {
+    let dataset = fs::read_dir(root.join("data")).unwrap().next().unwrap().unwrap();
+    format!("data/{}", dataset.file_name().display())
+}
+
+#[test]
+fn a_link_to_what_another_store_or_a_copy_has_adopted_is_not_written_by() {
+    let folder = TempDir::new().unwrap();
+    let root = |name: &str| folder.path().join(name);
+    let link = |name: &str| {
+        fs::remove_dir_all(root(name).join("segments")).unwrap_or_default();
+        std::os::unix::fs::symlink(root("disk"), root(name).join("segments")).unwrap();
+        Store::open(&root(name)).unwrap()
+    };
+    fs::create_dir(root("disk")).unwrap();
+    for name in ["A", "B"] {
+        Store::create(&root(name), &[free()], brief()).unwrap();
+    }
+    // Before anybody has stated whose it is, anybody may.
+    let (own, other) = (link("A"), link("B"));
+    archive(&own, "one", 1).unwrap();
+    archive(&other, "one", 1).unwrap();
+    own.adopt().unwrap();
+    copy(&root("A"), &root("copy"));
+    archive(&Store::open(&root("A")).unwrap(), "two", 1).unwrap();
+    for name in ["B", "copy"] {
+        let store = Store::open(&root(name)).unwrap();
+        assert_eq!(code(store.wipe("")), Code::Conflict, "{name}");
+        assert_eq!(code(store.checkpoint()), Code::Conflict, "{name}");
+        assert_eq!(read(&store, "one").unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_store_within_the_folder_of_another_one_has_links_within_its_own() {
+    let folder = TempDir::new().unwrap();
+    let (outer, inner) = (folder.path().join("A"), folder.path().join("A/inner"));
+    Store::create(&outer, &[free()], brief()).unwrap();
+    let store = Store::create(&inner, &[free()], brief()).unwrap();
+    fs::create_dir(inner.join("bulk")).unwrap();
+    fs::remove_dir_all(inner.join("data")).unwrap_or_default();
+    std::os::unix::fs::symlink("bulk", inner.join("data")).unwrap();
+    archive(&store, "one", LARGE).unwrap();
+    store.adopt().unwrap();
+    store.compact().unwrap();
 }
 
 /// The texts of marks, by their path.

@@ -214,6 +214,10 @@ impl Disk for CacheDisk {
         self.slow.links(folder)
     }
 
+    fn check_way(&self, path: &str) -> io::Result<bool> {
+        self.slow.check_way(path)
+    }
+
     fn store_above(&self, folder: &str) -> Option<String> {
         self.slow.store_above(folder)
     }

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
+use hashbrown::HashSet;
 use junctura_memory::FileMap;
 use rustix::fs::{FlockOperation, flock};
 
@@ -20,7 +21,9 @@ const REMOTE: [u32; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
 /// A folder of it.
 #[derive(Debug)]
 pub(crate) struct LocalDisk {
-    root: PathBuf,
+    root: Arc<Path>,
+    /// Folders in which files may be made.
+    own: Mutex<HashSet<String>>,
 }
 
 #[derive(Debug)]
@@ -28,11 +31,94 @@ struct LocalFile {
     file: fs::File,
     /// What the system said of writing, where the file could be opened for reading only.
     refused: Option<i32>,
+    /// By which way it was opened; whether that leads into another store is looked at when it is first written to.
+    way: Way,
+    stray: OnceLock<Option<Stray>>,
+}
+
+/// A path within a root.
+#[derive(Debug)]
+struct Way {
+    root: Arc<Path>,
+    path: String,
+}
+
+/// A link or mount point on such a way, and the other store that it leads into.
+#[derive(Debug)]
+struct Stray {
+    link: PathBuf,
+    store: PathBuf,
+}
+
+impl Way {
+    /// All links and mount points.
+    fn links(&self) -> impl Iterator<Item = PathBuf> {
+        let parts = Path::new(&self.path).components();
+        let folders = parts.scan(self.root.to_path_buf(), |above, part| {
+            let path = above.join(part);
+            let is_link = path.is_symlink() || is_mount_point(&path, above);
+            above.clone_from(&path);
+            Some(is_link.then_some(path))
+        });
+        folders.flatten()
+    }
+
+    fn stray(&self) -> Option<Stray> {
+        self.links().find_map(|link| {
+            let store = store_above(&link, &self.root)?;
+            Some(Stray { link, store })
+        })
+    }
+}
+
+impl Stray {
+    fn refused(&self) -> io::Error {
+        let (link, store) = (self.link.display(), self.store.display());
+        let cause = format!(
+            "{link} leads into the store at {store}: files there are read, and none is made or changed; remove that link or mount, \
+             or put a copy of what it leads to in its place"
+        );
+        io::Error::new(io::ErrorKind::ResourceBusy, cause)
+    }
+}
+
+/// The store in whose folder a path really lies, other than that of a root.
+fn store_above(path: &Path, root: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let paths = [vec![real.clone()], other_paths(&real)].concat();
+    let is_store = |folder: &&Path| crate::root::may_be_there(&LocalDisk::new(folder));
+    let mut nearest = paths.iter().filter_map(|path| path.ancestors().find(is_store));
+    nearest.find(|store| !is_one_file(store, root)).map(Path::to_owned)
 }
 
 impl LocalDisk {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self {
+            root: root.into(),
+            own: Mutex::default(),
+        }
+    }
+
+    fn way(&self, path: &str) -> Way {
+        Way {
+            root: Arc::clone(&self.root),
+            path: path.to_owned(),
+        }
+    }
+
+    /// Whether a file of this path may be made.
+    ///
+    /// # Errors
+    /// As [`Disk::check_way`].
+    fn check_new(&self, path: &str) -> io::Result<()> {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let own = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own().contains(folder) {
+            return Ok(());
+        }
+        self.check_way(folder)?;
+        own().insert(folder.to_owned());
+        Ok(())
     }
 
     /// # Errors
@@ -53,7 +139,9 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
 
 impl Disk for LocalDisk {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let way = self.way(path);
         let path = self.path(path)?;
+        self.check_new(&way.path)?;
         let create = || fs::File::options().read(true).write(true).create_new(true).open(&path);
         let created = match create() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -65,10 +153,13 @@ impl Disk for LocalDisk {
         Ok(Arc::new(LocalFile {
             file: created?,
             refused: None,
+            way,
+            stray: OnceLock::from(None),
         }))
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let way = self.way(path);
         let path = self.path(path)?;
         let (file, refused) = match fs::File::options().read(true).write(true).open(&path) {
             Err(error)
@@ -81,10 +172,16 @@ impl Disk for LocalDisk {
             }
             opened => (opened?, None),
         };
-        Ok(Arc::new(LocalFile { file, refused }))
+        Ok(Arc::new(LocalFile {
+            file,
+            refused,
+            way,
+            stray: OnceLock::new(),
+        }))
     }
 
     fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.check_new(to)?;
         let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
         let linked = fs::hard_link(&from, &to);
         // A server whose answer was lost is asked again, and says that the name is taken; it may be by this very file.
@@ -167,16 +264,22 @@ impl Disk for LocalDisk {
         Ok(links)
     }
 
+    fn check_way(&self, path: &str) -> io::Result<bool> {
+        self.path(path)?;
+        let way = self.way(path);
+        match way.stray() {
+            Some(stray) => Err(stray.refused()),
+            None => Ok(way.links().next().is_some()),
+        }
+    }
+
     fn store_above(&self, folder: &str) -> Option<String> {
-        let real = self.path(folder).ok()?.canonicalize().ok()?;
-        let paths = [vec![real.clone()], other_paths(&real)].concat();
-        let mut above = paths.iter().flat_map(|path| path.ancestors());
-        let is_store = |folder: &Path| crate::root::may_be_there(&Self::new(folder));
-        let store = above.find(|folder| is_store(folder) && !is_one_file(folder, &self.root))?;
+        let store = store_above(&self.path(folder).ok()?, &self.root)?;
         Some(store.display().to_string())
     }
 
     fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.check_new(to)?;
         let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
         self.stage(draft)?;
         fs::rename(from, to)
@@ -196,11 +299,12 @@ impl LocalFile {
     /// To be written to.
     ///
     /// # Errors
-    /// Why it may only be read: a write itself would say that the descriptor is a bad one.
+    /// Why it may only be read: a write itself would say that the descriptor is a bad one; `ResourceBusy` for a file of another store.
     fn writable(&self) -> io::Result<&fs::File> {
-        match self.refused {
-            Some(refused) => Err(io::Error::from_raw_os_error(refused)),
-            None => Ok(&self.file),
+        match (self.refused, self.stray.get_or_init(|| self.way.stray())) {
+            (_, Some(stray)) => Err(stray.refused()),
+            (Some(refused), None) => Err(io::Error::from_raw_os_error(refused)),
+            (None, None) => Ok(&self.file),
         }
     }
 }

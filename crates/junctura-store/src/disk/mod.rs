@@ -145,6 +145,14 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn links(&self, _folder: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
+    /// Looks whether files may be made or changed at a path: no link or mount point on the way leads into the folder of another store.
+    /// Whether there is one on the way.
+    ///
+    /// # Errors
+    /// `ResourceBusy` where one leads there.
+    fn check_way(&self, _path: &str) -> io::Result<bool> {
+        Ok(false)
+    }
     /// The other store in whose folder this one really lies.
     fn store_above(&self, _folder: &str) -> Option<String> {
         None

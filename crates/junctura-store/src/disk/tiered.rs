@@ -178,6 +178,14 @@ impl Disk for TieredDisk {
         self.of(folder)?.links(folder)
     }
 
+    fn check_way(&self, path: &str) -> io::Result<bool> {
+        // What lies elsewhere is looked at when a file is made there.
+        match self.tier_of(path) {
+            Some(_) => Ok(false),
+            None => self.catalogue.check_way(path),
+        }
+    }
+
     fn store_above(&self, folder: &str) -> Option<String> {
         self.of(folder).ok()?.store_above(folder)
     }
