@@ -14,6 +14,8 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument, TooLarge
 
 Array = npt.NDArray[Any]
+# What a masked element becomes, by the kind of its dtype.
+_MISSING = {"f": np.nan, "c": complex(np.nan, np.nan), "M": "NaT", "m": "NaT"}
 
 
 def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
@@ -60,6 +62,73 @@ def _text(dtype: np.dtype[Any]) -> str:
     return dtype.str if dtype.kind != "V" or dtype.type is np.void else dtype.name
 
 
+def array_of(data: Any, dtype: npt.DTypeLike | None = None) -> Array:
+    """An array-like as an array of NumPy's without a mask: every array of a user enters through this function.
+
+    A masked element becomes NaN (NaT for datetimes and timedeltas). Arrays without masked elements are not copied.
+
+    Parameters
+    ----------
+    data
+        What `numpy.asarray` takes; a list may contain masked arrays.
+    dtype
+        What the elements are to be. A mask is applied after the conversion.
+
+    Raises
+    ------
+    InvalidArgument
+        An element is masked that has no NaN: an integer, a bool, a text, a record.
+
+    """
+    array = with_mask(data)
+    if isinstance(array, np.ma.MaskedArray):
+        array = _unmasked(array, dtype)
+    return np.asarray(array, dtype)
+
+
+def with_mask(data: Any) -> Any:
+    """An array with its mask, which `numpy.asarray` drops; also of variables of netCDF4's, and of Dask's arrays."""
+    if _has_masks(data):
+        return np.ma.stack([with_mask(part) for part in data])
+    if is_labelled(data):
+        data = data.data
+    return np.asanyarray(data.compute() if hasattr(data, "__dask_graph__") else data)
+
+
+def is_labelled(data: Any) -> bool:
+    """Whether it is a DataArray of xarray's, or of a class that is derived from it, without importing xarray."""
+    return hasattr(data, "dims") and any(
+        kind.__name__ == "DataArray" and kind.__module__.partition(".")[0] == "xarray" for kind in type(data).__mro__
+    )
+
+
+def _has_masks(data: Any) -> bool:
+    """Whether a list contains a masked array, at any depth."""
+    if not isinstance(data, (list, tuple)):
+        return False
+    return any(isinstance(part, np.ma.MaskedArray) or _has_masks(part) for part in data)
+
+
+def _unmasked(array: Any, dtype: npt.DTypeLike | None) -> Array:
+    if dtype is not None:
+        # What lies under the mask may not fit.
+        with np.errstate(all="ignore"):
+            array = array.astype(dtype)
+    values: Array = np.asarray(np.ma.getdata(array))
+    mask = np.ma.getmaskarray(array)
+    count = np.count_nonzero(mask if mask.dtype == np.bool_ else np.ascontiguousarray(mask).view(np.bool_))
+    if not count:
+        return values
+    missing = _MISSING.get(values.dtype.kind)
+    if missing is None:
+        cause = f"{count} of {values.size} elements are masked, and {values.dtype} has no NaN"
+        remedy = "fill them (data.filled(-1)) and give the value as an attribute, or convert them (data.astype('f8'))"
+        raise InvalidArgument("data", f"{cause}: {remedy}")
+    values = values.copy()
+    values[mask] = np.array(missing, values.dtype)
+    return values
+
+
 def describe(data: Any) -> tuple[Array, int, str, list[int]]:
     """Any array: itself, its bytes, its dtype and its shape."""
     try:
@@ -75,8 +144,7 @@ def _array(data: Any) -> Array:
         return np.frombuffer(data, np.uint8)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
-    array: Array = np.asarray(data)
-    return array
+    return array_of(data)
 
 
 def dlpack(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -123,11 +191,11 @@ def flat(
 ) -> tuple[Array, str]:
     """A rank's memory in one dimension, of an array of its shape, one for each of its slabs, or that memory itself."""
     if len(boxes) > 1 and isinstance(data, (list, tuple)) and len(data) == len(boxes):
-        arrays = [np.asarray(one, dtype) for one in data]
+        arrays = [array_of(one, dtype) for one in data]
         parts = [_ravel(one, box, order) for one, box in zip(arrays, boxes, strict=True)]
         array = np.concatenate(parts)
     else:
-        array = _array(data) if dtype is None else np.asarray(data, dtype)
+        array = _array(data) if dtype is None else array_of(data, dtype)
         array = _ravel(array, boxes[0], order) if len(boxes) == 1 and array.shape == boxes[0] else array
     if array.ndim != 1 or array.size != room:
         shapes = " and ".join(str(box) for box in boxes) or "nothing"

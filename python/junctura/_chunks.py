@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura import _labels
+from junctura import _arrays, _labels
 from junctura._native import Layout
 from junctura.dask._places import InPool
 from junctura.errors import InvalidArgument
@@ -36,7 +36,7 @@ def layout_of(chunks: Sequence[Sequence[int]]) -> Layout:
 def offer(pool: Pool, data: Any, attributes: dict[str, Any], options: dict[str, Any]) -> None:
     """See `Pool.offer_chunks`."""
     array = _labels.needed("dask.array", "dask")
-    if _labels.is_labelled(data):
+    if _arrays.is_labelled(data):
         schema = pool.schema(options.get("schema"))
         attributes = {**_labels.attributes_of(data, schema, attributes), **attributes}
         data = data.data

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura import _messages
+from junctura._arrays import array_of
 from junctura.errors import Corrupt
 
 if TYPE_CHECKING:
@@ -42,15 +43,9 @@ def needed(package: str, extra: str) -> Any:
         raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
 
 
-def is_labelled(data: Any) -> bool:
-    """Whether it is an array of xarray's, without importing that."""
-    kind = type(data)
-    return kind.__name__ == "DataArray" and kind.__module__.partition(".")[0] == "xarray"
-
-
 def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array, dict[str, Any]]:
     """The array, and the attributes that its labels give, as far as the schema takes them and nobody has said them."""
-    return np.asarray(data), attributes_of(data, schema, names)
+    return array_of(data), attributes_of(data, schema, names)
 
 
 def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:

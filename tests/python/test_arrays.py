@@ -7,7 +7,7 @@ import importlib.util
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -384,3 +384,36 @@ def test_an_array_beyond_all_memory_is_too_large(pool: junctura.Pool) -> None:
     pool.offer(b"junctura-array 1\ndtype=<f8\nshape=200000000000000000\n", name="t")
     with pytest.raises(junctura.TooLarge):
         pool.demand_array("name=t")
+
+
+def test_bools_and_arrays_without_dimensions_are_taken_as_they_are(pool: junctura.Pool) -> None:
+    land = np.arange(24).reshape(4, 6) % 3 == 0
+    pool.offer(land, name="land")
+    for rank in range(2):
+        pool.offer_piece(land[2 * rank : 2 * rank + 2], "shape=4x6 grid=2x1", rank, name="pieces")
+    for name in ("land", "pieces"):
+        found = pool.demand_array(name=name)
+        assert found.dtype == bool and (found == land).all()
+        assert (pool.demand_array("name=" + name, "shape=4x6 grid=1x3", 1) == land[:, 2:4]).all()
+    for value in (3.5, 7, True):
+        pool.offer(np.array(value), name=f"scalar-{value}")
+        scalar = pool.demand_array(name=f"scalar-{value}")
+        assert scalar.shape == () and scalar == value and scalar.dtype == np.array(value).dtype
+
+
+def test_a_rank_below_zero_is_no_rank(pool: junctura.Pool) -> None:
+    layout = junctura.Layout("shape=4x4 grid=2x1")
+    pool.offer(np.zeros((4, 4)), name="a")
+    calls: list[Callable[[int], object]] = [
+        lambda rank: pool.offer_piece(np.zeros((2, 4)), layout, rank, name="z"),
+        lambda rank: pool.demand_array("name=a", layout, rank),
+        layout.extents,
+        layout.indices,
+        layout.own,
+        layout.room,
+        lambda rank: layout.plan(layout, rank),
+    ]
+    for call in calls:
+        for rank in (-1, 2):
+            with pytest.raises(junctura.InvalidArgument, match=f"there is no rank {rank} of 2"):
+                call(rank)

@@ -33,6 +33,8 @@ pub enum Kind {
     C64,
     /// Two of `F64`: real part, imaginary part.
     C128,
+    /// One byte: 0 is false, 1 is true.
+    Bool,
 }
 
 /// In which order the bytes of a number lie.
@@ -62,7 +64,7 @@ pub struct Element {
     pub order: ByteOrder,
 }
 
-const NAMES: [(Kind, &str); 12] = [
+const NAMES: [(Kind, &str); 13] = [
     (Kind::U8, "u1"),
     (Kind::I8, "i1"),
     (Kind::U16, "u2"),
@@ -75,6 +77,7 @@ const NAMES: [(Kind, &str); 12] = [
     (Kind::F64, "f8"),
     (Kind::C64, "c8"),
     (Kind::C128, "c16"),
+    (Kind::Bool, "b1"),
 ];
 
 impl Kind {
@@ -82,7 +85,7 @@ impl Kind {
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
-            Self::U8 | Self::I8 => 1,
+            Self::U8 | Self::I8 | Self::Bool => 1,
             Self::U16 | Self::I16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 | Self::C64 => 8,
@@ -148,11 +151,12 @@ impl FromStr for Element {
             "int32" | "i32" => "i4",
             "uint64" | "u64" => "u8",
             "int64" | "i64" => "i8",
+            "bool" => "b1",
             other => other,
         };
         let kind = NAMES.iter().find(|(_, known)| *known == name);
         let &(kind, _) = kind.ok_or_else(|| {
-            let cause = format!("'{text}' is no type of elements; there are f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
+            let cause = format!("'{text}' is no type of elements; there are b1, f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
             Error::new(Code::InvalidArgument, "type", cause)
         })?;
         Ok(Self { kind, order })
@@ -180,6 +184,7 @@ mod tests {
             ("int32", Kind::I32),
             ("=f4", Kind::F32),
             ("uint8", Kind::U8),
+            ("bool", Kind::Bool),
         ];
         assert!(
             numpy

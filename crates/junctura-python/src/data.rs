@@ -12,6 +12,7 @@ use junctura::{Bundle, Code, Given, OfferOptions, Pool, Schema};
 use junctura_model::{Kind, Type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
@@ -208,6 +209,8 @@ fn read<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>,
     }
     let py = object.py();
     match PyUntypedBuffer::get(object) {
+        // The buffer of a masked array lacks its mask.
+        Ok(_) if object.hasattr(intern!(py, "mask"))? => by_numpy(room, object),
         Ok(buffer) => match crate::dtype::name(&buffer) {
             Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
             _ => by_numpy(room, object),

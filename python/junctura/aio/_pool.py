@@ -664,7 +664,7 @@ class Pool:
         native = self.blocking
         if how.retention is not None and (names := native._begin_names(how.retention)) is not None:
             await self._board.answer(names)
-        if _labels.is_labelled(data):
+        if _arrays.is_labelled(data):
             said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
             data, labels = _labels.given(data, native.schema(how.schema), said)
             attributes = {**labels, **(attributes or {})}

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from junctura._arrays import array_of
 from junctura.errors import InvalidArgument
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral
@@ -18,8 +21,8 @@ class Field:
     Attributes
     ----------
     values
-        Of the shape that `on` has, in double precision; NaN where a value is missing. Not to be written to: others may
-        have the same memory.
+        Of the shape that `on` has, in double precision; NaN where a value is missing, or masked. Not to be written to:
+        others may have the same memory.
     on
         Where the values lie.
     attributes
@@ -35,6 +38,8 @@ class Field:
     units: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.values, np.ma.MaskedArray):
+            object.__setattr__(self, "values", array_of(self.values, np.float64))
         if self.values.shape != self.on.shape:
             raise InvalidArgument(
                 "field", f"values of the shape {self.values.shape}, but {self.on.name} has {self.on.shape}"

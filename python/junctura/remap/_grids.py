@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from junctura._arrays import array_of, with_mask
 from junctura.errors import InvalidArgument
 
 Floats = npt.NDArray[np.float64]
@@ -19,7 +20,7 @@ _WIDEST = 180
 
 def _numbers(what: str, given: npt.ArrayLike) -> Floats:
     try:
-        array = np.array(given, np.float64)
+        array = array_of(given, np.float64).copy()
     except (TypeError, ValueError) as error:
         raise InvalidArgument("grid", f"{what}: {error}") from error
     if not array.size or not np.isfinite(array).all():
@@ -30,7 +31,11 @@ def _numbers(what: str, given: npt.ArrayLike) -> Floats:
 def _mask(given: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
     if given is None:
         return None
-    mask = np.array(given, np.bool_)
+    cells = with_mask(given)
+    # A cell whose mask is missing takes no part: `where` of xarray makes masks of 1 and NaN.
+    values = np.asarray(np.ma.getdata(cells))
+    missing = np.ma.getmaskarray(cells) | (np.isnan(values) if values.dtype.kind == "f" else np.False_)
+    mask = values.astype(np.bool_) & ~missing
     if mask.shape != shape:
         raise InvalidArgument("grid", f"the mask has the shape {mask.shape}, the grid {shape}")
     return mask
@@ -47,7 +52,7 @@ class LonLat:
         Where columns and rows begin and end, one more than there are. By default they meet half way between centres,
         and the outermost are as wide on both sides of their centres, up to the poles.
     mask : array_like of bool, optional
-        Which cells take part, as rows of columns.
+        Which cells take part, as rows of columns; a cell whose mask is NaN, or masked, takes no part.
 
     Examples
     --------
@@ -202,7 +207,7 @@ class Mesh:
     lon_corners, lat_corners : array_like
         Corners of each cell in turn, in a last dimension; a cell with fewer repeats its last one.
     mask : array_like of bool, optional
-        Which cells take part.
+        Which cells take part; a cell whose mask is NaN, or masked, takes no part.
 
     Examples
     --------

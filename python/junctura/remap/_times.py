@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura import _native
+from junctura._arrays import array_of
 from junctura.errors import InvalidArgument
 
 Array = npt.NDArray[Any]
@@ -52,7 +53,8 @@ def at_times(
     time : str or callable
         When a step is: the name of an attribute that is a whole number, or a function of the object that says a time.
     field : callable, optional
-        The values of an object; `Object.array` unless told.
+        The values of an object. Default: `Object.array`. An array that can be written to is copied while it is needed,
+        so one buffer may be filled for all steps. Masked elements are NaN.
 
     Yields
     ------
@@ -127,8 +129,8 @@ class _Fields:
             return
         number = self.course.push(_whole(self.when(step)))
         if number >= self._forget(moment):
-            values = np.asarray(self.read(step))
-            self.held[number] = values.copy() if self.is_copied else values
+            values = array_of(self.read(step))
+            self.held[number] = values.copy() if self.is_copied or _can_change(values) else values
 
     def _forget(self, moment: int) -> int:
         first = self.course.forget(moment)
@@ -149,6 +151,15 @@ class _Fields:
                 raise InvalidArgument("steps", f"two steps have different shapes: {shapes}")
             total += self.held[number].astype(np.float64) * share
         return (total / divisor).astype(dtype, copy=False)
+
+
+def _can_change(values: Array | None) -> bool:
+    """Whether somebody can write to an array: then the next step may be read into its memory."""
+    while isinstance(values, np.ndarray):
+        if values.flags.writeable:
+            return True
+        values = values.base
+    return False
 
 
 def _whole(time: Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura import _native
+from junctura._arrays import array_of, with_mask
 from junctura.errors import InvalidArgument
 from junctura.remap import _compute, _files
 from junctura.remap._grids import Grid, shape_of
@@ -74,7 +75,7 @@ class Weights:
         method: str = "",
     ) -> None:
         source = _files.Side(shape_of(source_shape), np.empty(0), np.empty(0), np.empty(0, np.bool_))
-        links = (np.asarray(targets), np.asarray(sources), np.asarray(weights))
+        links = (array_of(targets), array_of(sources), array_of(weights))
         self._made = _made(_files.File(*links, source, source._replace(shape=shape_of(target_shape)), False, method))
         self.method = method
 
@@ -243,7 +244,7 @@ class Weights:
         stop = int(np.prod(self.target_shape))
         if threads is not None and threads < 1:
             raise InvalidArgument("threads", f"{threads} threads do nothing")
-        made = self._made.apply(values, 0, stop, norm, missing, threads or 0)
+        made = self._made.apply(values, 0, stop, norm, _as_given(missing, dtype), threads or 0)
         return np.frombuffer(made).reshape(*lead, *self.target_shape).astype(dtype, copy=False)
 
     def conservation(self, field: npt.ArrayLike, *, norm: Norm = "whole", missing: float | None = None) -> Conservation:
@@ -262,10 +263,10 @@ class Weights:
         True
 
         """
-        values, lead, _ = self._fields(field)
+        values, lead, dtype = self._fields(field)
         if lead:
             raise InvalidArgument("field", f"one at a time, not of the shape {np.shape(field)}")
-        return Conservation(*self._made.conserved(values, norm, missing))
+        return Conservation(*self._made.conserved(values, norm, _as_given(missing, dtype)))
 
     def part(self, start: int, stop: int) -> tuple[Weights, list[tuple[int, int]]]:
         """For a rank with target points `start` to `stop`: their weights, and the stretches of the source they need.
@@ -317,10 +318,11 @@ class Weights:
 
     def _fields(self, field: npt.ArrayLike) -> tuple[Array, tuple[int, ...], Any]:
         """A field as doubles, the dimensions before the grid, and the type of what it becomes."""
-        array = np.ma.asanyarray(field) if isinstance(field, np.ma.MaskedArray) else np.asarray(field)
-        if array.dtype.kind not in "fiub":
-            raise InvalidArgument("field", f"it is of {array.dtype}, not of real numbers")
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        given = with_mask(field)
+        if given.dtype.kind not in "fiub":
+            raise InvalidArgument("field", f"it is of {given.dtype}, not of real numbers")
+        dtype = np.float32 if given.dtype == np.float32 else np.float64
+        array = array_of(given, np.float64)
         shape, rank = self.source_shape, len(self.source_shape)
         if array.shape[-rank:] == shape:
             lead = array.shape[: array.ndim - rank]
@@ -330,8 +332,6 @@ class Weights:
             raise InvalidArgument(
                 "field", f"it has the shape {array.shape}, which does not end with that of the source, {shape}"
             )
-        if isinstance(array, np.ma.MaskedArray):
-            array = np.ma.filled(array.astype(np.float64), np.nan)
         return np.ascontiguousarray(array, np.float64), lead, dtype
 
     def _file(self) -> _files.File:
@@ -357,6 +357,14 @@ class Weights:
     def __repr__(self) -> str:
         method = f", {self.method}" if self.method else ""
         return f"Weights({self.source_shape} -> {self.target_shape}, {len(self)} links{method})"
+
+
+def _as_given(missing: float | None, dtype: Any) -> float | None:
+    """The missing value as a field of this type has it: 1e20 in single precision is not the double 1e20."""
+    if missing is None or dtype is not np.float32:
+        return missing
+    with np.errstate(over="ignore"):
+        return float(np.float32(missing))
 
 
 def _restored(file: _files.File) -> Weights:

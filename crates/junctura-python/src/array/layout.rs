@@ -82,8 +82,8 @@ impl Layout {
     /// --
     ///
     /// The shape of what a rank has: one in a grid, one for each of its slabs.
-    fn extents<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let locals = self.known(py, rank)?.locals(rank);
+    fn extents<'py>(&self, py: Python<'py>, rank: i64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let locals = self.0.locals(self.known(py, rank)?);
         locals.iter().map(|local| PyTuple::new(py, &local.extents)).collect()
     }
 
@@ -92,8 +92,8 @@ impl Layout {
     ///
     /// The indices of the array that a rank has, in each dimension, as arrays: `field[np.ix_(*layout.indices(rank))]` is its part.
     /// InvalidArgument where it has several slabs.
-    fn indices<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyTuple>> {
-        let indices = self.known(py, rank)?.indices(rank);
+    fn indices<'py>(&self, py: Python<'py>, rank: i64) -> PyResult<Bound<'py, PyTuple>> {
+        let indices = self.0.indices(self.known(py, rank)?);
         let indices = indices.ok_or_else(|| invalid(py, "rank", format!("rank {rank} has not one slab")))?;
         let arrays = indices
             .into_iter()
@@ -105,16 +105,16 @@ impl Layout {
     /// --
     ///
     /// How many elements of the array a rank has.
-    fn own(&self, py: Python<'_>, rank: u64) -> PyResult<u64> {
-        Ok(self.known(py, rank)?.own(rank))
+    fn own(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
+        Ok(self.0.own(self.known(py, rank)?))
     }
 
     /// room(rank)
     /// --
     ///
     /// How many elements a rank's memory takes up, gaps included.
-    fn room(&self, py: Python<'_>, rank: u64) -> PyResult<u64> {
-        Ok(self.known(py, rank)?.room(rank))
+    fn room(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
+        Ok(self.0.room(self.known(py, rank)?))
     }
 
     /// locate(index)
@@ -149,12 +149,8 @@ impl Layout {
 }
 
 impl Layout {
-    fn known(&self, py: Python<'_>, rank: u64) -> PyResult<&junctura::Layout> {
-        let ranks = self.0.ranks();
-        if rank < ranks {
-            return Ok(&self.0);
-        }
-        Err(invalid(py, "rank", format!("there is no rank {rank} of {ranks}")))
+    fn known(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
+        known(py, &self.0, rank)
     }
 }
 
@@ -169,27 +165,28 @@ pub(super) fn read(given: &Bound<'_, PyAny>) -> PyResult<Arc<junctura::Layout>> 
     Ok(Layout::new(given.py(), Some(text.to_str()?), None)?.0)
 }
 
+/// A rank that the layout has.
+pub(super) fn known(py: Python<'_>, layout: &junctura::Layout, rank: i64) -> PyResult<u64> {
+    let ranks = layout.ranks();
+    let found = u64::try_from(rank).ok().filter(|rank| *rank < ranks);
+    found.ok_or_else(|| invalid(py, "rank", format!("there is no rank {rank} of {ranks}")))
+}
+
 /// One rank of a layout, as it was given or as the communicator of MPI's says.
 pub(super) fn rank_of(
     py: Python<'_>,
     layout: &junctura::Layout,
-    rank: Option<u64>,
+    rank: Option<i64>,
     comm: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
-    let known = |rank: u64| {
-        let cause = || format!("there is no rank {rank} of {}", layout.ranks());
-        (rank < layout.ranks())
-            .then_some(rank)
-            .ok_or_else(|| invalid(py, "rank", cause()))
-    };
     let Some(comm) = comm else {
         return match rank {
-            Some(rank) => known(rank),
+            Some(rank) => known(py, layout, rank),
             None if layout.ranks() == 1 => Ok(0),
             None => Err(invalid(py, "rank", "which rank, or a communicator, is expected")),
         };
     };
-    let (mine, size): (u64, u64) = (comm.call_method0("Get_rank")?.extract()?, size_of(comm)?);
+    let (mine, size): (i64, u64) = (comm.call_method0("Get_rank")?.extract()?, size_of(comm)?);
     if size != layout.ranks() {
         let cause = format!(
             "the layout is over {} ranks, and the communicator has {size}",
@@ -197,7 +194,7 @@ pub(super) fn rank_of(
         );
         return Err(invalid(py, "comm", cause));
     }
-    known(rank.unwrap_or(mine))
+    known(py, layout, rank.unwrap_or(mine))
 }
 
 pub(super) fn size_of(comm: &Bound<'_, PyAny>) -> PyResult<u64> {

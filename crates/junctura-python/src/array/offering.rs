@@ -75,7 +75,7 @@ impl Pool {
         py: Python<'py>,
         data: &Bound<'py, PyAny>,
         layout: &Bound<'py, PyAny>,
-        rank: Option<u64>,
+        rank: Option<i64>,
         attributes: Option<&Bound<'py, PyAny>>,
         comm: Option<&Bound<'py, PyAny>>,
         epoch: Option<i64>,

@@ -4,7 +4,7 @@ use junctura::Side;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::layout::{Layout, read};
+use super::layout::{Layout, known, read};
 use crate::error::{OrRaise, invalid};
 
 /// A box as Python has it: the peer, the first indices, and those behind the last.
@@ -34,7 +34,7 @@ impl Layout {
         &self,
         py: Python<'_>,
         to: &Bound<'_, PyAny>,
-        rank: u64,
+        rank: i64,
         side: &str,
         origin: Option<Vec<u64>>,
     ) -> PyResult<Plan> {
@@ -44,6 +44,7 @@ impl Layout {
             other => return Err(invalid(py, "side", format!("\"from\" or \"to\", not {other:?}"))),
         };
         let to = read(to)?;
+        let rank = known(py, if side == Side::To { &to } else { &self.0 }, rank)?;
         let origin = origin.unwrap_or_else(|| vec![0; to.shape().len()]);
         let plan = py.detach(|| junctura::Plan::new(&self.0, &to, &origin, side, rank));
         plan.map(Plan).or_raise(py)

@@ -25,7 +25,7 @@ struct Wanted {
 /// What was said of it.
 struct Said<'a, 'py> {
     layout: Option<&'a Bound<'py, PyAny>>,
-    rank: Option<u64>,
+    rank: Option<i64>,
     comm: Option<&'a Bound<'py, PyAny>>,
     origin: Option<Vec<u64>>,
     slab: Option<&'a Bound<'py, PyAny>>,
@@ -94,7 +94,7 @@ impl Pool {
         py: Python<'py>,
         target: Option<&Bound<'py, PyAny>>,
         layout: Option<&Bound<'py, PyAny>>,
-        rank: Option<u64>,
+        rank: Option<i64>,
         comm: Option<&Bound<'py, PyAny>>,
         origin: Option<Vec<u64>>,
         slab: Option<&Bound<'py, PyAny>>,
@@ -125,7 +125,13 @@ impl Pool {
             origin: &wanted.origin,
             element,
         };
-        take(py, &array, &part, out, threads)
+        let taken = take(py, &array, &part, out, threads)?;
+        // Layouts have a dimension, and an array need not.
+        let is_scalar = array.object().get("shape").is_some_and(str::is_empty);
+        if is_scalar && layout.is_none() && slab.is_none() && out.is_none() {
+            return taken.call_method1("reshape", (PyTuple::empty(py),));
+        }
+        Ok(taken)
     }
 }
 

@@ -388,6 +388,8 @@ fn plain(object: &Object) -> Result<How> {
         let cause = format!("'{shape}' is no shape");
         Error::new(Code::InvalidArgument, object.key(), cause)
     })?;
+    // An array without dimensions has one element.
+    let extents = if extents.is_empty() { vec![1] } else { extents };
     Ok(How::Plain {
         layout: Arc::new(Layout::one(&extents)?),
         element: dtype.parse()?,
