@@ -21,9 +21,9 @@ K 1.0 {space=default}{}{name=ones}
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from junctura._forks import imported
 from junctura._native import (
     Allocation,
     Archiver,
@@ -193,5 +193,5 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'junctura' has no attribute {name!r}")
     module, member = _LATER[name]
-    found = importlib.import_module(module)
+    found = imported(module)
     return found if member is None else getattr(found, member)

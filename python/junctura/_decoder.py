@@ -28,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from junctura import _forks
 from junctura.errors import Corrupt, Error, TooLarge
 
 _Result = TypeVar("_Result")
@@ -68,13 +69,15 @@ def _started() -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         # NumPy's threads would take address space, and have nothing to do.
         environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        _process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env=environment,
-        )
+        # A child that is forked in between would keep pipes that it does not know.
+        with _forks.passage():
+            _process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+            )
         os.set_blocking(_input(_process), False)
     return _process
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +22,7 @@ import xarray
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from junctura import _labels
+from junctura import _forks, _labels
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
 from junctura.errors import InvalidArgument, NotFound
 
@@ -349,7 +348,7 @@ class _Objects:
         self._listing: Listing | None = listing
         self._saved: tuple[Path | str, list[tuple[str, int]]] | None = None
         self._found: list[Stored] = []
-        self._lock = threading.Lock()
+        self._lock = _forks.Lock()
 
     def __getitem__(self, number: int) -> Stored:
         if self._listing is not None:
@@ -376,7 +375,7 @@ class _Objects:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self._listing, self._saved = None, state["saved"]
-        self._found, self._lock = [], threading.Lock()
+        self._found, self._lock = [], _forks.Lock()
 
 
 def _named(listing: Listing) -> list[tuple[str, int]]:

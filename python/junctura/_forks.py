@@ -9,16 +9,17 @@ lock, and a fork waits until no other thread is in one:
   fork             |.......... waits ..............|── fork ──► parent, child: nothing is locked
   others               | wait until the fork is done ....|──►
 ```
-Threads do not exclude each other in a passage; `Lock` is one that does.
+Threads do not exclude each other in a passage; a `Lock` is one for a single thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import threading
 from collections.abc import Iterator
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 _changed = threading.Condition()
 # How many passages each thread is in, by its number; how many threads are forking.
@@ -28,7 +29,7 @@ _forking = 0
 
 @contextlib.contextmanager
 def passage() -> Iterator[None]:
-    """What a fork by another thread waits for. A thread may enter several times."""
+    """What a fork by another thread waits for. A thread may enter several times. Also a decorator: ``@passage()``."""
     enter()
     try:
         yield
@@ -36,13 +37,26 @@ def passage() -> Iterator[None]:
         leave()
 
 
+def imported(name: str) -> ModuleType:
+    """A module, imported in a passage: a child would wait for ever for an import that another thread had begun.
+
+    Raises
+    ------
+    ImportError
+        There is no such module.
+
+    """
+    with passage():
+        # What acts at forks itself is there before one waits for the longer import.
+        importlib.import_module("concurrent.futures.thread")
+        return importlib.import_module(name)
+
+
 def enter() -> None:
     """Enters a passage; waits while another thread forks."""
     here = threading.get_ident()
     with _changed:
-        # A thread that is inside goes on: the fork waits for it.
-        while _forking and here not in _inside:
-            _changed.wait()
+        _wait(here, None)
         _inside[here] = _inside.get(here, 0) + 1
 
 
@@ -57,20 +71,40 @@ def leave() -> None:
 
 
 class Lock:
-    """A lock that no other thread holds when a process is forked."""
+    """A passage for one thread at a time, which may enter several times. No other thread has it in a forked child."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._depth = 0
 
     def __enter__(self) -> None:
-        enter()
-        self._lock.acquire()
+        here = threading.get_ident()
+        with _changed:
+            # Who waits is in no passage: the thread that has the lock may fork.
+            _wait(here, self)
+            self._owner = here
+            self._depth += 1
+            _inside[here] = _inside.get(here, 0) + 1
 
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        self._lock.release()
-        leave()
+        with _changed:
+            self._depth -= 1
+            if not self._depth:
+                self._owner = None
+                _changed.notify_all()
+            leave()
+
+    def is_for(self, thread: int) -> bool:
+        """Whether a thread may have it now."""
+        return self._owner in (None, thread)
+
+
+def _wait(here: int, lock: Lock | None) -> None:
+    # A thread that is inside goes on: a fork waits for it.
+    while (_forking and here not in _inside) or not (lock is None or lock.is_for(here)):
+        _changed.wait()
 
 
 def _before() -> None:

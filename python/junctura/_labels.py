@@ -5,9 +5,7 @@ Loaded when it is first needed, and so are the packages that it needs.
 
 from __future__ import annotations
 
-import importlib
 import json
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from junctura import _messages
+from junctura import _forks, _messages
 from junctura._arrays import array_of
 from junctura.errors import Corrupt
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 _Looked = TypeVar("_Looked")
 # ecCodes is asked by one thread at a time.
-_ECCODES = threading.Lock()
+_ECCODES = _forks.Lock()
 _COORDINATES = ("latitude", "longitude")
 # What these say is in the array itself.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
@@ -38,7 +36,7 @@ _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "unit
 def needed(package: str, extra: str) -> Any:
     """A package that not everybody has."""
     try:
-        return importlib.import_module(package)
+        return _forks.imported(package)
     except ImportError as error:
         raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
 
@@ -97,15 +95,17 @@ def _plain(value: Any, kind: str) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else None
 
 
+@_forks.passage()
 def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
     """See `Listing.to_xarray`."""
     module = needed("xarray", "xarray")
     opened: xarray.Dataset = module.open_dataset(
-        listing, engine=importlib.import_module("junctura._fields").Fields, **options
+        listing, engine=_forks.imported("junctura._fields").Fields, **options
     )
     return opened
 
 
+@_forks.passage()
 def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
     """See `Object.to_xarray`."""
     attributes = obj.attributes

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from junctura import _decoder
+from junctura import _decoder, _forks
 from junctura._native import _packed, _sections
 from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
@@ -87,8 +87,12 @@ def limit_parallels(parallels: int) -> None:
 
 @contextlib.contextmanager
 def opened(eccodes: Any, message: bytes) -> Iterator[int]:
-    """EcCodes' handle of a message; its errors become `Corrupt`. Call `check_places` before values are decoded."""
+    """EcCodes' handle of a message; its errors become `Corrupt`. Call `check_places` before values are decoded.
+
+    A fork by another thread waits until the handle is closed.
+    """
     handle = None
+    _forks.enter()
     try:
         handle = eccodes.codes_new_from_message(message)
         yield handle
@@ -97,6 +101,7 @@ def opened(eccodes: Any, message: bytes) -> Iterator[int]:
     finally:
         if handle is not None:
             eccodes.codes_release(handle)
+        _forks.leave()
 
 
 def check_places(eccodes: Any, handle: int, message: bytes) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -642,3 +642,127 @@ asyncio.run(main())
 def test_without_a_descriptor_to_wait_for_a_task_is_told() -> None:
     ended = subprocess.run([sys.executable, "-c", NO_DESCRIPTORS], capture_output=True, text=True, check=False)
     assert ended.stdout == "LimitExceeded\n", ended.stderr
+
+
+Leaving: TypeAlias = Callable[[junctura.aio.Follow], Awaitable[object]]
+
+
+async def _breaks(follow: junctura.aio.Follow) -> None:
+    async for _ in follow:
+        break
+
+
+async def _returns(follow: junctura.aio.Follow) -> object:
+    async for obj in follow:
+        return obj
+    return None
+
+
+async def _takes_none(_: junctura.aio.Follow) -> None:
+    return None
+
+
+async def _takes_all_but_the_end(follow: junctura.aio.Follow) -> None:
+    for _ in range(3):
+        await follow.next()
+
+
+LEFT: dict[str, Leaving] = {
+    "break": _breaks,
+    "return": _returns,
+    "at once": _takes_none,
+    "before the end": _takes_all_but_the_end,
+}
+
+
+@contextlib.asynccontextmanager
+async def three(kind: str) -> AsyncIterator[tuple[junctura.aio.Pool, Callable[[], Any]]]:
+    """A pool with three objects, and how they are followed."""
+    async with a_pool() as pool:
+        stand = await pool.require("exists(name)", name="stands")
+        for number in range(3):
+            await pool.offer(bytes(number), name=f"{number}")
+        follows: dict[str, Callable[[], Any]] = {
+            "until live": lambda: pool.follow(until_live=True),
+            "on": pool.follow,
+            "a small window": lambda: pool.follow(until_live=True, window=1),
+            "a requirement's": lambda: stand.follow(until_live=True),
+            "a group": lambda: pool.follow("exists(name)", group="g"),
+            "with live": lambda: pool.follow(until_live=True, live="yield", gaps="yield"),
+        }
+        yield pool, follows[kind]
+
+
+KINDS = ["until live", "on", "a small window", "a requirement's", "a group", "with live"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", LEFT)
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_follow_that_is_left_early_raises_nothing(kind: str, how: str, is_closed: bool) -> None:
+    async def main() -> None:
+        async with three(kind) as (pool, begin):
+            if is_closed:
+                follow = await begin()
+                await LEFT[how](follow)
+                await follow.close()
+                await follow.close()
+            else:
+                async with begin() as follow:
+                    await LEFT[how](follow)
+            assert await follow.next() is None
+            # The next finds the pool as it was.
+            assert len(await pool.list()) == 3
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+class OwnError(Exception):
+    """What a block raises by itself."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_ends_a_follow_is_what_is_raised(kind: str) -> None:
+    async def raising(begin: Callable[[], Any], error: BaseException) -> None:
+        async with begin() as follow:
+            async for _ in follow:
+                raise error
+
+    async def main() -> None:
+        async with three(kind) as (pool, begin):
+            for error in (OwnError(), junctura.NotFound("mine", "of the block"), KeyError("key")):
+                with pytest.raises(type(error)) as raised:
+                    await raising(begin, error)
+                assert raised.value is error and error.__context__ is None
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(sleeping(begin), 0.05)
+            task = asyncio.create_task(sleeping(begin))
+            await until_it_waits(task)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert len(await pool.list()) == 3
+
+    async def sleeping(begin: Callable[[], Any]) -> None:
+        async with begin() as follow:
+            await follow.next()
+            await asyncio.Event().wait()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_what_a_block_raises_is_kept_where_the_server_has_gone() -> None:
+    async def main() -> None:
+        native = junctura.Pool(schema="free")
+        pool = junctura.aio.Pool(native)
+
+        async def all_of_them(end: Callable[[], None]) -> None:
+            async with pool, pool.follow(), pool.subscribe(), pool.require("exists(name)"), pool.bundle():
+                end()
+                raise OwnError
+
+        for end in (lambda: None, native.close):
+            with pytest.raises(OwnError):
+                await all_of_them(end)
+
+    asyncio.run(asyncio.wait_for(main(), 30))

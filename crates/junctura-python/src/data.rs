@@ -23,6 +23,7 @@ use crate::bundle::current;
 use crate::error::{OrRaise, invalid};
 use crate::exchange;
 use crate::given::{Attributes, type_name};
+use crate::interpreter::module;
 use crate::options::schema_of;
 use crate::version::Version;
 
@@ -30,7 +31,9 @@ use crate::version::Version;
 pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static ARRAYS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     Ok(ARRAYS
-        .get_or_try_init(py, || py.import("junctura._arrays").map(Bound::unbind))?
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(module(py, "junctura._arrays")?.cast_into::<PyModule>()?.unbind())
+        })?
         .bind(py))
 }
 

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::allocation::Allocation;
 use crate::data::arrays;
+use crate::interpreter::module;
 use crate::object::Object;
 
 /// An array's capsule; `array` is of ours.
@@ -79,7 +80,7 @@ impl Object {
     /// >>> array.dims, array.name, array.units, array.step.item()
     /// (('lat', 'lon'), 't', 'K', '6')
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("junctura._labels")?.call_method1("to_xarray", (slf,))
+        module(slf.py(), "junctura._labels")?.call_method1("to_xarray", (slf,))
     }
 
     /// An object is held in this process: it is not pickled by itself.
@@ -123,7 +124,7 @@ pub(crate) fn labels<'py>(
     if kind.name()? != "DataArray" || !kind.module()?.to_str()?.starts_with("xarray") {
         return Ok(None);
     }
-    let labels = data.py().import("junctura._labels")?;
+    let labels = module(data.py(), "junctura._labels")?;
     labels
         .call_method1("given", (data, schema, names()))?
         .extract()

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 
 const NONE: i64 = -1;
@@ -22,6 +23,12 @@ pub(crate) fn refuse_others() -> PyResult<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// A module of the package that not every program needs. A child that is forked meanwhile has it, too.
+pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import(intern!(py, "junctura._forks"))?
+        .call_method1(intern!(py, "imported"), (name,))
 }
 
 static ENDING: AtomicBool = AtomicBool::new(false);

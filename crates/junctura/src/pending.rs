@@ -86,6 +86,8 @@ pub struct Pending<T> {
     /// `None` once it is answered.
     number: Option<u64>,
     stop: Stop,
+    /// A failure that answers the question, too.
+    forgives: Option<Code>,
     finish: Option<Finish<T>>,
 }
 
@@ -110,6 +112,9 @@ impl<T> Pending<T> {
             self.connection.finished(number);
         }
         let said = match said {
+            Said::Letter(Letter::Failed(error)) if Some(error.code()) == self.forgives => {
+                Said::Letter(Letter::Failed(error))
+            }
             Said::Letter(Letter::Failed(error) | Letter::Ended(error)) | Said::Acknowledged(Err(error)) => {
                 return Err(error);
             }
@@ -462,6 +467,7 @@ impl Connection {
             connection: Arc::clone(self),
             number: Some(number),
             stop,
+            forgives: None,
             finish: Some(Box::new(finish)),
         }
     }
@@ -516,7 +522,10 @@ impl Connection {
     }
 }
 
-/// What ends without being waited for.
+/// What ends without being waited for. It may have ended by itself meanwhile, as a follow until live does: then the server has nothing
+/// of this number any more.
 pub(crate) fn ended(connection: &Arc<Connection>, stop: u64) -> Pending<()> {
-    connection.pending(stop, Stop::Silently, |_, _, _| Ok(()))
+    let mut pending = connection.pending(stop, Stop::Silently, |_, _, _| Ok(()));
+    pending.forgives = Some(Code::NotFound);
+    pending
 }

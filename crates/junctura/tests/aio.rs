@@ -117,6 +117,28 @@ fn each_verb_is_awaited() {
 }
 
 #[test]
+fn a_follow_that_ends_by_itself_is_left_early() {
+    everywhere(async |pool| {
+        for number in 0..3 {
+            offer(&pool, &format!("{number}"), 100).await.unwrap();
+        }
+        let until_live = FollowOptions {
+            until_live: true,
+            ..FollowOptions::default()
+        };
+        for taken in 0..3 {
+            let mut follow = pool.follow_with(&until_live, "").await.unwrap();
+            for _ in 0..taken {
+                next_object(&mut follow).await;
+            }
+            // The server has ended it by now.
+            pool.sync().await.unwrap();
+            follow.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn streams_end_and_go_on() {
     everywhere(async |pool| {
         for number in 0..20 {

@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from junctura import _native
@@ -289,6 +289,16 @@ async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | Non
     with contextlib.suppress(Disconnected, Closed):
         if (stop := begin_stop()) is not None:
             await board.answer(stop)
+
+
+@contextlib.contextmanager
+def keeping(raised: BaseException | None) -> Iterator[None]:
+    """At the end of a block that has raised something: a failure to leave does not replace that."""
+    try:
+        yield
+    except Error:
+        if raised is None:
+            raise
 
 
 def forget(begin_stop: Callable[[], _Answer[None] | None]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from junctura import _arrays, _labels, _native
-from junctura.aio._board import Deadline, Switchboard, beside, board_of
+from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, How, Pipeline
 from junctura.errors import Closed, Disconnected, Error, Gone, InvalidArgument, NotFound, NotWanted, Timeout
@@ -126,11 +126,12 @@ class Pool:
         return await self._open()
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+        self, _type: type[BaseException] | None, raised: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._given:
             self._board.unwatch(asyncio.get_running_loop())
-        else:
+            return
+        with keeping(raised):
             await self.close()
 
     @property

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from junctura import _native
-from junctura.aio._board import Opening, Switchboard, begun, ended, forget, next_of
+from junctura.aio._board import Opening, Switchboard, begun, ended, forget, keeping, next_of
 from junctura.errors import NotFound
 
 if TYPE_CHECKING:
@@ -115,9 +115,10 @@ class Follow(Opening["_native.Follow"]):
         return await self
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+        self, _type: type[BaseException] | None, raised: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        await self.close()
+        with keeping(raised):
+            await self.close()
 
     def __del__(self) -> None:
         if self._opened is not None:
@@ -171,9 +172,10 @@ class Subscription(Opening["_native.Subscription"]):
         return await self
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+        self, _type: type[BaseException] | None, raised: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        await self.close()
+        with keeping(raised):
+            await self.close()
 
     def __del__(self) -> None:
         if self._opened is not None:
@@ -249,9 +251,10 @@ class Requirement(Opening["_native.Requirement"]):
         return await self
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+        self, _type: type[BaseException] | None, raised: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        await self._close()
+        with keeping(raised):
+            await self._close()
 
     def __del__(self) -> None:
         if self._opened is not None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from junctura import _native
-from junctura.aio._board import Deadline, Opening, ended, forget
+from junctura.aio._board import Deadline, Opening, ended, forget, keeping
 from junctura.errors import Closed, Error
 
 if TYPE_CHECKING:
@@ -172,13 +172,14 @@ class Bundle(Opening["_native.Bundle"]):
         return await self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+        self, kind: type[BaseException] | None, raised: BaseException | None, _trace: TracebackType | None
     ) -> None:
         try:
             if kind is None and not self._counts and self.completed is None:
                 await self.seal()
         finally:
-            await self.leave()
+            with keeping(raised):
+                await self.leave()
 
     def __del__(self) -> None:
         if self._opened is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from junctura import _forks
 from junctura._native import Object, Pool, Store, Stored
 from junctura.dask._fetched import Fetched
 from junctura.errors import Closed, Disconnected, NotFound, Timeout
@@ -35,7 +35,7 @@ class _Kept:
     """What this process has open: by tasks, or by whoever made them here."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = _forks.Lock()
         self._of_tasks: OrderedDict[object, Any] = OrderedDict()
         self._of_callers: weakref.WeakValueDictionary[object, Any] = weakref.WeakValueDictionary()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from junctura import _forks
 
 _Made = TypeVar("_Made")
 
@@ -20,7 +21,7 @@ class Bounded(Generic[_Made]):
         self._bytes_max = bytes_max
         self._bytes = 0
         self._kept: OrderedDict[Hashable, tuple[_Made, int]] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = _forks.Lock()
 
     def get(self, key: Hashable, make: Callable[[], _Made], size_of: Callable[[_Made], int]) -> _Made:
         """What has this key, made if it is not there. What is larger than all that may be kept is not kept."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import junctura
-from junctura import _messages
+from junctura import _forks, _messages
 from junctura._labels import needed, values_of
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.products._field import Field
@@ -29,7 +28,7 @@ _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
 _ROUNDED = 1.1e-3
 _OVER_STEPS = ("accum", "avg", "max", "min")
-_counting = threading.Lock()
+_counting = _forks.Lock()
 _decodes = 0
 
 

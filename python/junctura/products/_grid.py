@@ -25,6 +25,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from junctura import _forks
 from junctura._labels import needed
 from junctura._messages import POINTS_VARIABLE, points_max
 from junctura.errors import InvalidArgument
@@ -287,6 +288,7 @@ def _is_classical(n: int, counts: tuple[int, ...]) -> bool:
 
 
 @functools.lru_cache(maxsize=16)
+@_forks.passage()
 def _classical(n: int) -> tuple[int, ...]:
     if n not in _CLASSICAL:
         raise InvalidArgument(f"grid N{n}", f"of the classical reduced grids ecCodes knows {_CLASSICAL}")

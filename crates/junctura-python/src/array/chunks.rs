@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 use super::Layout;
 use crate::error::OrRaise;
 use crate::given::Attributes;
+use crate::interpreter::module;
 use crate::options::timeout as read_timeout;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -69,8 +70,7 @@ impl Pool {
             let name: String = name.extract()?;
             all.set_item(name.strip_suffix('_').unwrap_or(&name), value)?;
         }
-        py.import("junctura._chunks")?
-            .call_method1("offer", (slf, data, all, options))?;
+        module(py, "junctura._chunks")?.call_method1("offer", (slf, data, all, options))?;
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl Pool {
         let element = array.element().to_string();
         let found = (object.key(), object.schema().name(), layout, element, attributes);
         let how = if xarray { "demand_xarray" } else { "demand" };
-        let lazy = py.import("junctura._chunks")?.call_method1(how, (slf, found, chunks))?;
+        let lazy = module(py, "junctura._chunks")?.call_method1(how, (slf, found, chunks))?;
         // It was looked at, and not had.
         py.detach(|| array.give_back()).or_raise(py)?;
         Ok(lazy)

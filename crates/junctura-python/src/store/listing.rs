@@ -15,6 +15,7 @@ use super::payloads::own_bytes;
 use super::place::Place;
 use super::{Payloads, Stored};
 use crate::error::OrRaise;
+use crate::interpreter::module;
 use crate::interrupt;
 use crate::options::size;
 use crate::schema::Schema;
@@ -143,9 +144,7 @@ impl Listing {
     /// >>> store.list().to_arrow().select(["sequence", "_length"]).to_pylist()
     /// [{'sequence': 7, '_length': 2}]
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("junctura._tables")?
-            .call_method1("listing_to_arrow", (slf,))
+        module(slf.py(), "junctura._tables")?.call_method1("listing_to_arrow", (slf,))
     }
 
     /// to_pandas()
@@ -162,9 +161,7 @@ impl Listing {
     /// ImportError
     ///     Without pandas and pyarrow: ``pip install 'junctura[pandas,arrow]'``.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("junctura._tables")?
-            .call_method1("listing_to_pandas", (slf,))
+        module(slf.py(), "junctura._tables")?.call_method1("listing_to_pandas", (slf,))
     }
 
     /// to_xarray(**options)
@@ -187,9 +184,7 @@ impl Listing {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, pyo3::types::PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("junctura._labels")?
-            .call_method("dataset", (slf,), options)
+        module(slf.py(), "junctura._labels")?.call_method("dataset", (slf,), options)
     }
 
     /// How many keys both have, and how they differ: what it is, the key, and of each side an object or attributes.

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from junctura import _forks
 from junctura._labels import needed
 from junctura.products._field import Field
 
@@ -60,6 +61,7 @@ def set_key(message: int, key: tuple[str, str | int]) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
+@_forks.passage()
 def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")

@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from junctura import _forks
 from junctura._labels import needed
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
@@ -78,6 +79,7 @@ def made(fields: Sequence[Field], to: Output) -> bytes:
     return b"".join(_message(field, to) for field in fields)
 
 
+@_forks.passage()
 def _message(field: Field, to: Output) -> bytes:
     eccodes = needed("eccodes", "products")
     is_what = meaning(field)
