@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import struct
 from collections.abc import Sequence
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,10 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument, TooLarge
 
 Array = npt.NDArray[Any]
+# Behind a payload with labels: bytes of the array, bytes of the labels, magic.
+_FOOT = struct.Struct("<QQ16s")
+_MAGIC = b"junctura-labels1"
+ALIGNED = 8
 # What a masked element becomes, by the kind of its dtype.
 _MISSING = {"f": np.nan, "c": complex(np.nan, np.nan), "M": "NaT", "m": "NaT"}
 
@@ -21,12 +26,125 @@ _MISSING = {"f": np.nan, "c": complex(np.nan, np.nan), "M": "NaT", "m": "NaT"}
 def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
     """All bytes of `buffer` as an array, without a copy; without a shape in one dimension, without a dtype as bytes."""
     try:
-        kind = _dtype(dtype) if isinstance(dtype, str) else np.dtype(np.uint8 if dtype is None else dtype)
+        kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(np.uint8 if dtype is None else dtype)
         array: Array = np.frombuffer(buffer, kind) if len(buffer) else _nothing(buffer, kind, shape)
         return array if shape is None else array.reshape(shape)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         asked = f"dtype {str(dtype)[:80]}, shape {str(shape)[:80]}"
         raise InvalidArgument("array", f"{len(buffer)} bytes as {asked}: {error}") from error
+
+
+class Foot(NamedTuple):
+    """The end of a payload that has labels behind its array (docs/formats/labels.md); all numbers are bytes."""
+
+    array: int
+    labels: int
+    nbytes: int
+
+
+def foot_of(payload: Any) -> Foot | None:
+    """The foot of a payload; None: it has none."""
+    with memoryview(payload) as whole:
+        if whole.nbytes < _FOOT.size or whole[-len(_MAGIC) :] != _MAGIC:
+            return None
+        array, labels, _ = _FOOT.unpack_from(whole, whole.nbytes - _FOOT.size)
+        return Foot(array, labels, _FOOT.size) if array + labels + _FOOT.size <= whole.nbytes else None
+
+
+class Labelled:
+    """An array that is copied into a payload together with its labels.
+
+    Parameters
+    ----------
+    values
+        The array.
+    behind
+        Arrays that its labels refer to, each at a multiple of 8 bytes.
+    head
+        Its labels, as text.
+
+    """
+
+    def __init__(self, values: Array, behind: Sequence[Array], head: bytes) -> None:
+        self.values, self.head = values, head
+        self.parts: list[tuple[int, Array]] = [(0, values)]
+        end = values.nbytes
+        for part in behind:
+            end += -end % ALIGNED
+            self.parts.append((end, part))
+            end += part.nbytes
+        self.end = end
+        self.nbytes = end + len(head) + _FOOT.size
+
+    def fill(self, memory: Any) -> None:
+        """Copies all of it into memory of `nbytes` bytes."""
+        whole = memoryview(memory).cast("B")
+        written = 0
+        for start, part in self.parts:
+            whole[written:start] = bytes(start - written)
+            written = start + part.nbytes
+            np.copyto(view(whole[start:written], part.dtype, part.shape), part)
+        foot = _FOOT.pack(self.values.nbytes, len(self.head), _MAGIC)
+        whole[self.end :] = self.head + foot
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The array alone; arrays of users are told apart by this method."""
+        return np.array(self.values, dtype, copy=bool(copy)) if copy else np.asarray(self.values, dtype)
+
+
+def own(
+    payload: Any,
+    dtype: str | None,
+    shape: str | Sequence[int] | None,
+    silent: str | None = None,
+    wanted: SupportsIndex | Sequence[SupportsIndex] | None = None,
+) -> Array:
+    """The array that a payload is, without a copy.
+
+    Parameters
+    ----------
+    payload
+        A buffer.
+    dtype, shape
+        What the object's attributes say; extents of a text are between slashes.
+    silent
+        The name of a schema that cannot say it.
+    wanted
+        Another shape.
+
+    Raises
+    ------
+    InvalidArgument
+        The payload is none, or nothing says what it is.
+
+    """
+    if (foot := foot_of(payload)) is not None:
+        if dtype is None or shape is None:
+            from junctura import _container
+
+            head = _container.head_of(payload) or {}
+            dtype, shape = str(head.get("dtype")), head.get("shape")
+        payload = memoryview(payload)[: foot.array]
+    elif silent is not None:
+        raise InvalidArgument("dtype", f"schema {silent} has no attribute dtype that would say it: give one")
+    return view(payload, dtype, _extents(shape) if wanted is None else wanted)
+
+
+def seen(payload: Any, dtype: npt.DTypeLike, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
+    """A payload as another array; its labels are no part of it."""
+    foot = foot_of(payload)
+    return view(payload if foot is None else memoryview(payload)[: foot.array], dtype, shape)
+
+
+def _extents(shape: str | Sequence[int] | None) -> Sequence[int] | None:
+    if not isinstance(shape, str):
+        return shape
+    parts = [part for part in shape.split("/") if part]
+    for part in parts:
+        if not (part.isascii() and part.isdecimal()):
+            cause = f"{shape[:80]} has an extent that is no number of elements: {part[:80]}"
+            raise InvalidArgument("shape", cause)
+    return [int(part) for part in parts]
 
 
 def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
@@ -40,7 +158,7 @@ def _nothing(buffer: Any, dtype: np.dtype[Any], shape: SupportsIndex | Sequence[
 
 
 @functools.lru_cache(maxsize=256)
-def _dtype(text: str) -> np.dtype[Any]:
+def dtype_of(text: str) -> np.dtype[Any]:
     """Reads the attribute `dtype`, which a producer can set to any text."""
     try:
         if text.startswith("["):
@@ -51,7 +169,7 @@ def _dtype(text: str) -> np.dtype[Any]:
 
 
 @functools.lru_cache(maxsize=256)
-def _text(dtype: np.dtype[Any]) -> str:
+def text_of(dtype: np.dtype[Any]) -> str:
     """Writes the attribute `dtype`: numbers of this machine by their names, what has fields as `.npy` files do."""
     if dtype.hasobject:
         raise InvalidArgument("data", "it holds Python objects, not their bytes")
@@ -129,22 +247,48 @@ def _unmasked(array: Any, dtype: npt.DTypeLike | None) -> Array:
     return values
 
 
-def describe(data: Any) -> tuple[Array, int, str, list[int]]:
-    """Any array: itself, its bytes, its dtype and its shape."""
+def describe(data: Any) -> tuple[Array | Labelled, int, str, list[int]]:
+    """Any array: itself, its bytes, its dtype and its shape.
+
+    Raises
+    ------
+    InvalidArgument
+        It is a table, which would lose its columns, or nothing that NumPy reads.
+
+    """
+    if isinstance(data, Labelled):
+        return data, data.nbytes, text_of(data.values.dtype), list(data.values.shape)
     try:
         array = _array(data)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         # Arrays of other libraries that are on a device, say, or have types that NumPy has not.
         raise InvalidArgument("data", f"NumPy cannot read this {type(data).__name__}: {error}") from error
-    return array, array.nbytes, _text(array.dtype), list(array.shape)
+    return array, array.nbytes, text_of(array.dtype), list(array.shape)
 
 
 def _array(data: Any) -> Array:
     if isinstance(data, bytes):
         return np.frombuffer(data, np.uint8)
+    if not isinstance(data, np.ndarray):
+        _refuse_labels(data)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
     return array_of(data)
+
+
+def _refuse_labels(data: Any) -> None:
+    """Refuses what has labels that would be lost: tables, series, and all of xarray's but a DataArray."""
+    kind = type(data)
+    package = kind.__module__.partition(".")[0]
+    if hasattr(data, "columns"):
+        remedy = "offer data.to_numpy(), a column, or data.to_xarray() array by array"
+    elif package == "pandas" and hasattr(data, "index"):
+        remedy = "offer data.to_numpy(), or data.to_xarray()"
+    elif package == "xarray":
+        remedy = "offer its data" if is_labelled(data) else "offer its data, or a DataArray"
+    else:
+        return
+    raise InvalidArgument("data", f"the labels of a {package}.{kind.__name__} would be lost: {remedy}")
 
 
 def dlpack(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -159,21 +303,24 @@ def dlpack(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bo
         return (array.copy() if copy else array).__dlpack__()
 
 
-def fill(memory: Any, array: Array) -> None:
+def fill(memory: Any, array: Array | Labelled) -> None:
     """Copies an array of any strides into memory."""
+    if isinstance(array, Labelled):
+        array.fill(memory)
+        return
     np.copyto(view(memory, array.dtype, array.shape), array)
 
 
 def measure(shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike | None) -> tuple[int, str, list[int]]:
     """Bytes of such an array, its dtype and its shape."""
     try:
-        kind = _dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+        kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
         extents = [int(extent) for extent in shape] if isinstance(shape, Sequence) else [int(shape)]
     except (TypeError, ValueError) as error:
         raise InvalidArgument("allocate", str(error)) from error
     if any(extent < 0 for extent in extents):
         raise InvalidArgument("shape", f"{shape} has a negative extent")
-    return math.prod(extents) * kind.itemsize, _text(kind), extents
+    return math.prod(extents) * kind.itemsize, text_of(kind), extents
 
 
 def dtype_text(dtype: npt.DTypeLike) -> str:
@@ -191,10 +338,13 @@ def flat(
 ) -> tuple[Array, str]:
     """A rank's memory in one dimension, of an array of its shape, one for each of its slabs, or that memory itself."""
     if len(boxes) > 1 and isinstance(data, (list, tuple)) and len(data) == len(boxes):
+        for one in data:
+            _refuse_labels(one)
         arrays = [array_of(one, dtype) for one in data]
         parts = [_ravel(one, box, order) for one, box in zip(arrays, boxes, strict=True)]
         array = np.concatenate(parts)
     else:
+        _refuse_labels(data)
         array = _array(data) if dtype is None else array_of(data, dtype)
         array = _ravel(array, boxes[0], order) if len(boxes) == 1 and array.shape == boxes[0] else array
     if array.ndim != 1 or array.size != room:

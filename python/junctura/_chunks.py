@@ -38,7 +38,7 @@ def offer(pool: Pool, data: Any, attributes: dict[str, Any], options: dict[str, 
     array = _labels.needed("dask.array", "dask")
     if _arrays.is_labelled(data):
         schema = pool.schema(options.get("schema"))
-        attributes = {**_labels.attributes_of(data, schema, attributes), **attributes}
+        attributes = {**_labels.kept(data, schema, attributes), **attributes}
         data = data.data
     if not isinstance(data, array.Array):
         raise InvalidArgument(

@@ -265,9 +265,16 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else str(value)
 
 
+def _alike(one: Array, other: Array) -> bool:
+    """Whether two arrays have the same values, missing ones among them."""
+    if one.shape != other.shape:
+        return False
+    return bool(np.all((one == other) | ((one != one) & (other != other))))
+
+
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple):
-        return bool(one[0] == other[0] and np.array_equal(one[1], other[1]))
+        return bool(one[0] == other[0] and _alike(np.asarray(one[1]), np.asarray(other[1])))
     return bool(np.array_equal(one, other))
 
 
@@ -318,9 +325,10 @@ def _grid(obj: Any, dtype: np.dtype[Any]) -> _Grid:
     attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
     message = None if "dtype" in about else _labels.grib(obj)
     if message is None:
-        values = obj.array()
-        dims = _labels.dims_of(about, values.ndim)
-        return _Grid(tuple(dims), values.shape, {}, attrs, False, values.dtype)
+        array = _labels.to_xarray(obj)
+        return _Grid(
+            tuple(map(str, array.dims)), array.shape, _along(array), {**array.attrs, **attrs}, False, array.dtype
+        )
     (dims, shape, coords), described = _labels.decoded(message, _of_grid, has_places=True)
     attrs = {**described, **attrs}
     for name, units in (("latitude", "degrees_north"), ("longitude", "degrees_east")):
@@ -329,6 +337,15 @@ def _grid(obj: Any, dtype: np.dtype[Any]) -> _Grid:
             of, along = given if isinstance(given, tuple) else (name, given)
             coords[name] = (of, along, {"units": units, "standard_name": name})
     return _Grid(tuple(dims), shape, coords, attrs, True, dtype)
+
+
+def _along(array: xarray.DataArray) -> dict[str, Any]:
+    """The coordinates of an array that are arrays."""
+    return {
+        str(name): (coordinate.dims, coordinate.values, coordinate.attrs)
+        for name, coordinate in array.coords.items()
+        if coordinate.ndim
+    }
 
 
 def _of_grid(eccodes: Any, message: Any) -> tuple[_labels.Layout, dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from junctura.remap import LonLat, Mesh, Weights, at_times
 Array = npt.NDArray[Any]
 SHAPE = (2, 3)
 WHOLE = "shape=2x3"
+# A store in memory stays as long as anybody has an object of it.
+STORES = (f"masked-{number}" for number in itertools.count())
 PACKAGE = Path(junctura.__file__).parent
 
 
@@ -80,7 +83,7 @@ def _pieces(put: Callable[[junctura.Pool, Any, int], Any]) -> Callable[[Any], Ar
 
 def _stored(archive: Callable[[junctura.Store, Any], Any]) -> Callable[[Any], Array]:
     def through(data: Any) -> Array:
-        with junctura.Store.create("memory:masked", schema="free") as store:
+        with junctura.Store.create(f"memory:{next(STORES)}", schema="free") as store:
             archive(store, data)
             store.flush()
             return np.array(store.list("name=a")[0].array())
@@ -199,7 +202,7 @@ def test_masked_integers_are_refused_by_name(way: str, kind: str) -> None:
 @pytest.mark.parametrize("way", ["Pool.offer", "Store.archive", "aio.Pool.offer", "Store.archive_many"])
 @pytest.mark.parametrize("kind", ["f2", "f4", ">f8", "c8", "c16", "M8[ns]", "M8[D]", "m8[s]"])
 def test_each_type_that_can_be_missing_is(way: str, kind: str) -> None:
-    with junctura.Pool(schema="free") as pool, junctura.Store.create("memory:kinds", schema="free") as store:
+    with junctura.Pool(schema="free") as pool, junctura.Store.create(f"memory:{next(STORES)}", schema="free") as store:
         if way == "Pool.offer":
             pool.offer(masked(kind), name="a")
         elif way == "aio.Pool.offer":

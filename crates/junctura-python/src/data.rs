@@ -63,6 +63,7 @@ pub(crate) struct Prepared<'py> {
     pub(crate) attributes: Attributes<'py>,
     data: Data<'py>,
     schema: Arc<Schema>,
+    is_array: bool,
 }
 
 /// A payload, ready to go.
@@ -100,6 +101,7 @@ impl<'py> Prepared<'py> {
             }
             None => read(room, data)?,
         };
+        let is_array = form.is_some();
         if let Some(form) = form {
             form.describe(&mut attributes, &schema);
         }
@@ -107,7 +109,13 @@ impl<'py> Prepared<'py> {
             attributes,
             data,
             schema,
+            is_array,
         })
+    }
+
+    /// Whether its payload is an array, and not any bytes.
+    pub(crate) fn is_array(&self) -> bool {
+        self.is_array
     }
 
     /// The payload, where it is no allocation of a pool's.

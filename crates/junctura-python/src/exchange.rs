@@ -3,8 +3,9 @@
 //! What is exported keeps its owner, as every view does: an object is not given back, and an allocation not offered, while
 //! anybody looks at it. NumPy does the exporting; what cannot be written to says so, or is refused to who could not hear it.
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::allocation::Allocation;
 use crate::data::arrays;
@@ -58,8 +59,8 @@ impl Object {
 
     /// The payload as an array of xarray's, without a copy; a GRIB message is decoded.
     ///
-    /// Its dimensions have the names that the attribute `dims` says (which `offer` of such an array sets, where the schema takes
-    /// it), its name and units are those attributes, and all other attributes are scalar coordinates. Of a GRIB message on a regular grid the
+    /// An array that was offered as one of xarray's is identical: name, dimensions, coordinates and attributes. Of any other array the
+    /// dimensions have the names that the attribute `dims` says, its name and units are those attributes, and all other attributes are scalar coordinates. Of a GRIB message on a regular grid the
     /// dimensions are latitude and longitude, with their values; on any other grid the one dimension is `values`, with both;
     /// missing values are NaN.
     ///
@@ -71,6 +72,8 @@ impl Object {
     /// ------
     /// ImportError
     ///     Without xarray (`pip install 'junctura[xarray]'`), or, for GRIB, without ecCodes (`'junctura[grib]'`).
+    /// Corrupt
+    ///     The labels of the array cannot be read.
     ///
     /// Examples
     /// --------
@@ -120,8 +123,11 @@ pub(crate) fn labels<'py>(
     schema: crate::schema::Schema,
     names: impl FnOnce() -> Vec<String>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
-    let kind = data.get_type();
-    if kind.name()? != "DataArray" || !kind.module()?.to_str()?.starts_with("xarray") {
+    // Arrays of other libraries have no named dimensions.
+    if data.is_exact_instance_of::<PyBytes>() || !data.hasattr(intern!(data.py(), "dims"))? {
+        return Ok(None);
+    }
+    if !arrays(data.py())?.call_method1("is_labelled", (data,))?.extract()? {
         return Ok(None);
     }
     let labels = module(data.py(), "junctura._labels")?;

@@ -242,7 +242,7 @@ impl Object {
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if dtype.is_some() {
-            return arrays(slf.py())?.call_method1("view", (slf, dtype, shape));
+            return arrays(slf.py())?.call_method1("seen", (slf, dtype, shape));
         }
         let own = slf.get().look(slf.py(), |object| {
             Ok(Own::of(object.schema(), |name| object.get(name).map(str::to_owned)))
@@ -393,29 +393,8 @@ impl Own {
         buffer: &Bound<'py, PyAny>,
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = buffer.py();
-        if let Some(name) = self.silent {
-            let cause = format!("schema {name} has no attribute dtype that would say it: give one");
-            return Err(invalid(py, "dtype", cause));
-        }
-        match (shape, self.shape) {
-            (Some(shape), _) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
-            (None, None) => arrays(py)?.call_method1("view", (buffer, self.dtype, shape)),
-            (None, Some(text)) => {
-                let extents = text
-                    .split('/')
-                    .filter(|extent| !extent.is_empty())
-                    .map(str::parse::<usize>);
-                let extents: Vec<_> = extents.collect::<Result<_, _>>().map_err(|error| {
-                    invalid(
-                        py,
-                        "shape",
-                        format!("{text:.80} has an extent that is no number of elements: {error}"),
-                    )
-                })?;
-                arrays(py)?.call_method1("view", (buffer, self.dtype, extents))
-            }
-        }
+        let own = (buffer, self.dtype, self.shape, self.silent, shape);
+        arrays(buffer.py())?.call_method1("own", own)
     }
 }
 

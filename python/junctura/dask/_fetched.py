@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from junctura import _labels
+from junctura._arrays import own
 
 if TYPE_CHECKING:
     import xarray
@@ -57,9 +57,7 @@ class Fetched:
         """The payload as the array that its attributes say; one of bytes if they say none."""
         if not isinstance(self._held, bytes):
             return self._held.array()
-        kind = np.dtype(str(self.attributes.get("dtype", "u1")))
-        shape = tuple(self.attributes.get("shape", (-1,)))
-        return np.frombuffer(self._held, kind).reshape(shape)
+        return own(self._held, self.attributes.get("dtype"), self.attributes.get("shape"))
 
     def to_xarray(self) -> xarray.DataArray:
         """The field with its labels; a GRIB message is decoded.

@@ -20,7 +20,7 @@ impl Pool {
     /// Parameters
     /// ----------
     /// data : dask.array.Array or xarray.DataArray
-    ///     Names, dimensions and attributes of an array of xarray's become attributes, as with `offer`.
+    ///     An array of xarray's keeps its labels, coordinates among them, in the attribute `labels`: at most 1,024 bytes.
     /// attributes : dict, optional
     ///     What the array is.
     /// epoch, schema, retention : optional
@@ -33,7 +33,7 @@ impl Pool {
     /// ImportError
     ///     Without Dask (`pip install 'junctura[dask]'`).
     /// InvalidArgument
-    ///     It has no chunks, or their shape is not known.
+    ///     It has no chunks, or their shape is not known; or its labels do not fit, or the schema does not take them.
     /// Error
     ///     As for `offer_piece`, that of the first chunk that failed.
     ///

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use junctura::Given;
 use junctura_cli::each_message;
-use junctura_store::Writer;
+use junctura_model::RecordRef;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -49,6 +50,11 @@ impl Store {
     /// Io, Denied
     ///     What the system refuses; the object was not taken.
     ///
+    /// Warns
+    /// -----
+    /// RuntimeWarning
+    ///     Another array of this key was archived since the last flush: only the last one is found.
+    ///
     /// Examples
     /// --------
     /// >>> store = junctura.Store.create(folder / "store", schema="free")
@@ -73,7 +79,8 @@ impl Store {
         let given = prepared.attributes.given(py, &lists)?;
         let payload = prepared.lent();
         py.detach(|| home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), payload)))
-            .or_raise(py)
+            .or_raise(py)?;
+        warn_of_another(py, home, schema, &prepared, &given)
     }
 
     /// archive_many(objects, *, schema=None)
@@ -208,7 +215,7 @@ impl Store {
     ///     store has to be opened again.
     pub(super) fn flush(&self, py: Python<'_>) -> PyResult<Flushed> {
         let home = self.home(py)?;
-        py.detach(|| home.write(Writer::flush)).or_raise(py).map(Flushed::from)
+        py.detach(|| home.flush()).or_raise(py).map(Flushed::from)
     }
 
     /// discard()
@@ -304,10 +311,39 @@ fn hand_over(
             })
         })
     });
+    for (one, (given, _)) in batch.iter().zip(&ready).take(done) {
+        warn_of_another(py, home, schema, one, given)?;
+    }
     match written {
         Ok(()) => Ok(done),
         Err(error) => Err(numbered(py, raise(py, &error), before + done)),
     }
+}
+
+/// Warns of an array whose key another one has that was archived since the last flush: only the last one will be found.
+fn warn_of_another(
+    py: Python<'_>,
+    home: &Home,
+    schema: &junctura::Schema,
+    one: &Prepared<'_>,
+    given: &[(&str, Given<'_>)],
+) -> PyResult<()> {
+    if !one.is_array() {
+        return Ok(());
+    }
+    let mut record = Vec::new();
+    schema.record(given.iter().copied(), &mut record).or_raise(py)?;
+    let record = RecordRef::trusted(&record);
+    if home.note_array(schema.name(), record.key_bytes(schema.key_len())) {
+        return Ok(());
+    }
+    let mut key = String::new();
+    schema.key_of(record, &mut key);
+    let message = format!(
+        "several arrays have the key {key}, and only the last one is found: flush between them, or tell them apart by an attribute of the key"
+    );
+    let message = std::ffi::CString::new(message)?;
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)
 }
 
 /// Says which object it was.

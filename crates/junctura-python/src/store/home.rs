@@ -9,6 +9,8 @@
 //! Each process goes along until it finds its own, and makes it where there is none: no lock is taken that another thread of the
 //! parent may have held.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use junctura::{Code, Error, Result};
@@ -23,6 +25,9 @@ pub(crate) struct Home {
     store: Store,
     /// Waited for without the interpreter only.
     writer: Mutex<Option<Writer>>,
+    /// Hashes of the keys of arrays that were archived and not flushed.
+    arrays: Mutex<HashSet<u64>>,
+    hashes: RandomState,
     after_fork: OnceLock<Box<Home>>,
 }
 
@@ -33,6 +38,8 @@ impl Home {
             process: std::process::id(),
             store,
             writer: Mutex::new(None),
+            arrays: Mutex::default(),
+            hashes: RandomState::new(),
             after_fork: OnceLock::new(),
         }
     }
@@ -89,8 +96,29 @@ impl Home {
             .map_or_else(|| Err(Error::new(Code::Closed, "store", "it has no writer")), work)
     }
 
+    /// Notes the key of an array that was archived; whether it is the first with it since the last flush.
+    pub(crate) fn note_array(&self, schema: &str, key: &[u8]) -> bool {
+        let hash = self.hashes.hash_one((schema, key));
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).insert(hash)
+    }
+
+    /// Everything that was archived before is visible.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(crate) fn flush(&self) -> Result<junctura_store::Flushed> {
+        let flushed = self.write(Writer::flush)?;
+        self.forget_arrays();
+        Ok(flushed)
+    }
+
+    fn forget_arrays(&self) {
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Forgets what was archived and not flushed; says how many objects that were.
     pub(crate) fn discard(&self) -> u64 {
+        self.forget_arrays();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.take().map_or(0, |writer| writer.pending())
     }

@@ -272,7 +272,7 @@ impl Stored {
         let object = self.described(py)?;
         let payload = Bound::new(py, self.payload(py)?)?.into_any();
         if dtype.is_some() {
-            return arrays(py)?.call_method1("view", (payload, dtype, shape));
+            return arrays(py)?.call_method1("seen", (payload, dtype, shape));
         }
         Own::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
     }

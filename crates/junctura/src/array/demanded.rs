@@ -12,7 +12,7 @@ use super::claim;
 use super::head::{Head, piece_of};
 use super::memory::Memory;
 use super::plans::Wanted;
-use super::{missing, packed};
+use super::{labels, missing, packed};
 use crate::demand::PendingDemand;
 use crate::object::Object;
 use crate::pool::Pool;
@@ -271,7 +271,8 @@ impl DemandedArray {
         match &self.how {
             How::Plain { .. } => {
                 // Nobody has anything of what has no elements.
-                let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| self.object.payload()).collect();
+                let payload = labels::without(self.object.payload());
+                let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| payload).collect();
                 gather.check(&pieces)?;
                 gather.run(&pieces, mine.get()?, threads)
             }
@@ -288,7 +289,7 @@ impl DemandedArray {
     fn check_claim(&self) -> Result<()> {
         match &self.how {
             How::Plain { layout, element } => {
-                claim::check_length(layout, *element, 0, self.object.payload().len() as u64)
+                claim::check_length(layout, *element, 0, labels::without(self.object.payload()).len() as u64)
             }
             How::Pieces { head, piece_of } => self.check_pieces((&head.layout, head.element), (piece_of, head.epoch)),
         }

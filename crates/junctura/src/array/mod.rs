@@ -14,6 +14,7 @@ mod claim;
 mod demanded;
 mod exchange;
 mod head;
+mod labels;
 mod memory;
 mod missing;
 mod offering;
