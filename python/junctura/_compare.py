@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import decoded, grib, values_of
+from junctura import field as fields
 from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def apart(first: Valued, second: Valued, rtol: float, atol: float) -> float:
 def _values(obj: Valued) -> npt.NDArray[Any] | None:
     """The values of a field or an array; None where it is neither, or no numbers, or cannot be read."""
     if "dtype" not in obj.attributes:
-        message = grib(obj)
+        message = fields.message_of(obj)
         return None if message is None else _decoded(message)
     try:
         array = obj.array()
@@ -153,6 +153,6 @@ def _values(obj: Valued) -> npt.NDArray[Any] | None:
 
 def _decoded(message: bytes) -> npt.NDArray[Any] | None:
     try:
-        return decoded(message, values_of)
+        return fields.decoded(message, fields.values_of)
     except (Corrupt, TooLarge):
         return None
