@@ -486,14 +486,11 @@ class _Values(BackendArray):
 
     def _elsewhere(self, obj: Any, message: bytes, where: field.Placed) -> Array:
         """The values of a message whose header states the grid in other octets than that of the first field."""
-        values, grid, order = field.decoded(message, _ordered)
+        grid = field.decoded(message, field.grid_of)
         if not where.grid.is_same(grid):
             _refuse(obj.key, "its variable", (self._grid, grid), obj.attributes)
+        values, order = field.decoded(message, field.ordered)
         return where.layout._replace(order=order).arranged(values)
-
-
-def _ordered(eccodes: Any, message: Any) -> tuple[Array, field.Grid, field.Order | None]:
-    return field.values_of(eccodes, message), field.grid_of(eccodes, message), field.order_of(eccodes, message)
 
 
 def _outer(array: Array, key: tuple[Any, ...]) -> Array:

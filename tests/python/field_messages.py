@@ -116,8 +116,9 @@ def scanned(kind: str, mode: int, edition: int = 2, **more: Any) -> bytes:
     if edition == 2:
         flags["alternativeRowScanning"] = alternating
     keys = grid_keys(kind, edition, is_westward, is_northward)
-    flags_as_numbers = {name: int(flag) for name, flag in flags.items()}
-    return message(f"GRIB{edition}", np.arange(ROWS * COLUMNS), **keys, **flags_as_numbers, bitsPerValue=16, **more)
+    numbers = {name: int(flag) for name, flag in flags.items()}
+    keys = {**keys, **numbers, "bitsPerValue": 16, **more}
+    return message(f"GRIB{edition}", np.arange(ROWS * COLUMNS), **keys)
 
 
 # Packings, by the regulations of the WMO: edition 2, data representation templates 5.x and data templates 7.x.

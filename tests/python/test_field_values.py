@@ -117,7 +117,9 @@ def test_missing_values_are_nan_wherever_values_are_read(tmp_path: Path, case: s
     data = xarray.open_dataset(store.path, engine="junctura")
     _same(data[next(iter(data.data_vars))].values, expected)
     _same(store.list()[0].to_xarray().values, expected)
-    _same(_compare._values(store.list()[0]), expected)
+    compared = _compare._values(store.list()[0])
+    assert compared is not None
+    _same(compared.values, expected)
 
 
 @pytest.mark.parametrize("case", _CASES)

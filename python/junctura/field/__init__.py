@@ -11,7 +11,7 @@ reads the layout of a variable once, and of each field only the values.
 from __future__ import annotations
 
 from junctura.field._eccodes import decoded, message_of
-from junctura.field._field import Field, Placed, arranged, coordinates_of, field_of, gridded, mars_of, placed
+from junctura.field._field import Field, Placed, arranged, coordinates_of, field_of, mars_of, ordered, placed
 from junctura.field._grid import Grid, grid_of, octets_of
 from junctura.field._layout import Layout, layout_of
 from junctura.field._level import Level, level_of, member_of
@@ -36,7 +36,6 @@ __all__ = [
     "durations",
     "field_of",
     "grid_of",
-    "gridded",
     "layout_of",
     "level_of",
     "mars_of",
@@ -45,6 +44,7 @@ __all__ = [
     "moments",
     "octets_of",
     "order_of",
+    "ordered",
     "placed",
     "seconds_of",
     "step_of",

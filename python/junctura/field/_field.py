@@ -14,6 +14,7 @@ from junctura.field._eccodes import decoded, value_of
 from junctura.field._grid import Grid, grid_of
 from junctura.field._layout import Layout, layout_of
 from junctura.field._level import Level, level_of, member_of
+from junctura.field._order import Order, order_of
 from junctura.field._time import Times, times_of
 from junctura.field._values import values_of
 
@@ -120,10 +121,9 @@ def arranged(eccodes: Any, handle: int) -> tuple[Array, Layout]:
     return layout.arranged(values_of(eccodes, handle)), layout
 
 
-def gridded(eccodes: Any, handle: int) -> tuple[Array, Placed]:
-    """The values of a message in the order and shape of its layout, and where they are."""
-    where = placed(eccodes, handle)
-    return where.layout.arranged(values_of(eccodes, handle)), where
+def ordered(eccodes: Any, handle: int) -> tuple[Array, Order | None]:
+    """The values of a message in its own order, and that order; no coordinates are computed."""
+    return values_of(eccodes, handle), order_of(eccodes, handle)
 
 
 def mars_of(eccodes: Any, handle: int) -> dict[str, Any]:
