@@ -217,7 +217,9 @@ class _Cubes:
         return xarray.Dataset(variables, coords, attrs)
 
     def _add_valid_time(self, coords: dict[str, Any]) -> None:
-        if {"time", "step"} <= coords.keys() and (seconds := self.axes["step"].seconds) is not None:
+        # Monthly means of forecasts have a month in place of the step.
+        is_by_step = {"time", "step"} <= coords.keys() and "fcmonth" not in self.axes
+        if is_by_step and (seconds := self.axes["step"].seconds) is not None:
             base, step = coords["time"], coords["step"]
             if base.dtype.kind == "M":
                 ends = seconds.astype("timedelta64[s]").reshape(step.shape)

@@ -82,11 +82,13 @@ def test_valid_times_are_base_times_and_steps_in_all_years(base: datetime.dateti
     [
         ({"date": "20230615", "hdate": "20210615", "time": "0000", "step": "6"}, "2021-06-15T06"),
         ({"date": "20050101", "step": "24"}, "2005-01-02T00"),
+        ({"date": "20050101"}, None),
         ({"date": 8500115, "time": 1200, "step": -6}, "0850-01-15T06"),
         ({"date": "00010101", "time": "0000", "step": "0"}, "0001-01-01T00"),
         ({"date": "99991231", "time": "1800", "step": "0-5"}, "9999-12-31T23"),
         ({"date": 801, "time": 1200, "step": 0}, None),
         ({"time": 1200, "step": 0}, None),
+        ({"date": "20260101", "time": "0000", "step": "0", "fcmonth": 1}, None),
         ({"date": "20260101", "time": "0000", "step": "nonsense"}, None),
     ],
 )
@@ -228,6 +230,16 @@ def test_heights_above_ground_are_coordinates(tmp_path: Path) -> None:
 def test_levels_of_the_key_are_no_heights(tmp_path: Path) -> None:
     data = _opened(_store(tmp_path, {}, {"levelist": 850}))
     assert "heightAboveGround" not in data.coords and data.level.values.tolist() == [500, 850]
+
+
+def test_monthly_means_of_forecasts_have_the_step_of_their_header(tmp_path: Path) -> None:
+    keys = {"stream": "mmsf", "fcmonth": 1}
+    content = message("regular_ll_pl_grib2", np.zeros(496), dataDate=20260101, dataTime=0, step=744)
+    store = junctura.Store.create(tmp_path / "store", schema="mars")
+    store.archive(content, {**_FIELD, **keys, "date": "20260101", "time": "0000", "step": "0"})
+    store.flush()
+    assert str(store.list()[0].to_xarray().valid_time.values)[:10] == "2026-02-01"
+    assert "valid_time" not in _opened(store).coords
 
 
 def test_fields_have_times_members_and_levels() -> None:

@@ -15,7 +15,7 @@ from junctura.field._grid import Grid, grid_of
 from junctura.field._layout import Layout, layout_of
 from junctura.field._level import Level, level_of, member_of
 from junctura.field._order import Order, order_of
-from junctura.field._time import Times, times_of
+from junctura.field._time import Times, has_step, header_step, times_of
 from junctura.field._values import values_of
 
 Array = npt.NDArray[Any]
@@ -103,7 +103,7 @@ def _read(keys: dict[str, Any] | None, eccodes: Any, handle: int) -> Field:
         layout.arranged(values_of(eccodes, handle)),
         layout,
         grid,
-        times_of(known),
+        times_of(known, None if has_step(known) else header_step(eccodes, handle)),
         level,
         member_of(known),
         "" if units is None or units in _UNKNOWN else units,

@@ -108,10 +108,33 @@ def _digits(time: Any) -> str:
     return f"{time:04}" if isinstance(time, int) else str(time)
 
 
-def times_of(attributes: Mapping[str, Any]) -> Times:
-    """The times of a field with these attributes, in the words of the schema `mars`."""
+def has_step(attributes: Mapping[str, Any]) -> bool:
+    """Whether the step is among the attributes: monthly means of forecasts have ``fcmonth`` in its place."""
+    return "step" in attributes and "fcmonth" not in attributes
+
+
+def header_step(eccodes: Any, handle: int) -> Step | None:
+    """The step that the header of a message states; None where it has none, or one in months or years."""
+    try:
+        eccodes.codes_set_string(handle, "stepUnits", "s")
+        return Step(*(int(eccodes.codes_get_long(handle, key)) for key in ("startStep", "endStep")))
+    except eccodes.CodesInternalError:
+        return None
+
+
+def times_of(attributes: Mapping[str, Any], stated: Step | None = None) -> Times:
+    """The times of a field.
+
+    Parameters
+    ----------
+    attributes
+        What the field is, in the words of the schema `mars`.
+    stated
+        The step where the attributes have none.
+
+    """
     base: np.datetime64 | None
-    step = step_of(str(attributes.get("step", "0")))
+    step = step_of(str(attributes["step"])) if has_step(attributes) else stated
     try:
         day = day_of(str(attributes["hdate"] if "hdate" in attributes else attributes["date"]))
         at = np.datetime64(day, "s") + np.timedelta64(seconds_of(_digits(attributes.get("time", 0))), "s")
