@@ -48,9 +48,9 @@ def base_times(dates: tuple[str, Column], times: Column) -> Axis:
     places = np.where(times[1] < 0, len(hours) - 1, times[1])
     begins = np.array([field.day_of(text) for text in days], "datetime64[D]").astype("datetime64[s]")
     seconds = np.array([field.seconds_of(text) for text in hours], "timedelta64[s]")
-    pairs, numbers = np.unique(np.stack([day_places, places]), axis=1, return_inverse=True)
-    found = field.moments((begins[pairs[0]] + seconds[pairs[1]]).astype(np.int64))
-    named = [f"{name}={days[day]},time={hours[hour]}" for day, hour in pairs.T]
+    pairs, numbers = np.unique(day_places.astype(np.int64) * len(hours) + places, return_inverse=True)
+    found = field.moments((begins[pairs // len(hours)] + seconds[pairs % len(hours)]).astype(np.int64))
+    named = [f"{name}={days[pair // len(hours)]},time={hours[pair % len(hours)]}" for pair in pairs.tolist()]
     axis = _sorted("", found, named, numbers.reshape(-1))
     return axis._replace(attrs={"standard_name": "forecast_reference_time"}, words=axis.words)
 
