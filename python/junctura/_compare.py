@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import decoded, grib, values_of
+from junctura import field as fields
 from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Comparison:
     values : dict of str to float, or None
         Where values were compared: of those whose bytes are others, the ones whose values differ by more than the
         tolerance, with the largest difference; infinite where one of them has more values, or NaN where the other has
-        a number, or none that can be read.
+        a number, or none that can be read, or where two GRIB messages are on different grids.
 
     """
 
@@ -130,29 +130,48 @@ def compare(
 def apart(first: Valued, second: Valued, rtol: float, atol: float) -> float:
     """By how much two fields differ, at most; 0 where that is within the tolerance."""
     one, two = _values(first), _values(second)
-    if one is None or two is None or one.shape != two.shape:
+    if one is None or two is None or one.values.shape != two.values.shape or not _is_one_grid(one, two):
         return math.inf
-    if np.isclose(one, two, rtol=rtol, atol=atol, equal_nan=True).all():
+    if np.isclose(one.values, two.values, rtol=rtol, atol=atol, equal_nan=True).all():
         return 0.0
-    if not np.array_equal(np.isnan(one), np.isnan(two)):
+    if not np.array_equal(np.isnan(one.values), np.isnan(two.values)):
         return math.inf
-    return float(np.nanmax(np.abs(one - two)))
+    return float(np.nanmax(np.abs(one.values - two.values)))
 
 
-def _values(obj: Valued) -> npt.NDArray[Any] | None:
+class _Compared(NamedTuple):
+    """Values; of a message by rows and columns where its grid has any, and the message."""
+
+    values: npt.NDArray[Any]
+    message: bytes | None = None
+
+
+def _is_one_grid(one: _Compared, two: _Compared) -> bool:
+    """Whether values at one place in two arrays are at one point."""
+    if one.message is None or two.message is None:
+        return True
+    if fields.octets_of(one.message) == fields.octets_of(two.message):
+        return True
+    grids = [fields.decoded(message, fields.grid_of) for message in (one.message, two.message)]
+    return grids[0].is_same(grids[1])
+
+
+def _values(obj: Valued) -> _Compared | None:
     """The values of a field or an array; None where it is neither, or no numbers, or cannot be read."""
     if "dtype" not in obj.attributes:
-        message = grib(obj)
+        message = fields.message_of(obj)
         return None if message is None else _decoded(message)
     try:
         array = obj.array()
     except InvalidArgument:
         return None
-    return array.astype(np.float64) if np.issubdtype(array.dtype, np.number) else None
+    return _Compared(array.astype(np.float64)) if np.issubdtype(array.dtype, np.number) else None
 
 
-def _decoded(message: bytes) -> npt.NDArray[Any] | None:
+def _decoded(message: bytes) -> _Compared | None:
     try:
-        return decoded(message, values_of)
+        values, order = fields.decoded(message, fields.ordered)
     except (Corrupt, TooLarge):
         return None
+    is_in_rows = order is not None and order.rows * order.columns == values.size
+    return _Compared(order.arranged(values) if order and is_in_rows else values, message)

@@ -9,12 +9,10 @@ and no field is touched but the first of each variable, for its grid.
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +20,8 @@ import xarray
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from junctura import _forks, _labels
+from junctura import _forks, _labels, field
+from junctura._axes import Axis, Column, axis_of, base_times, members
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
 from junctura.errors import InvalidArgument, NotFound
 
@@ -33,7 +32,8 @@ _VARIABLE = ("param", "name")
 _CALLED = {"levelist": "level"}
 # Of what is missing, so much is named.
 _NAMED_MAX = 5
-_STEP = re.compile(r"(?:.*-)?(\d+)(h|m|s)?")
+# Attributes that say what kind of grid an object has, without a look at its payload.
+_OF_GRIDS = ("gridType", "points")
 
 
 class Fields(BackendEntrypoint):
@@ -104,23 +104,24 @@ def _listed(given: Any, selector: str) -> Listing:
     return store.list(selector)
 
 
-class _Axis(NamedTuple):
-    """The values of one dimension, and the place of each object along it; -1 where it has none."""
-
-    values: Array
-    places: Array
-    attrs: dict[str, str]
-
-
 class _Grid(NamedTuple):
     """What all fields of a variable are like."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    coords: dict[str, Any]
     attrs: dict[str, Any]
-    is_grib: bool
     dtype: np.dtype[Any]
+    # Of GRIB: where the first field has its values, and the octets that state it.
+    where: field.Placed | None = None
+    octets: bytes = b""
+    # The key of the first field.
+    identity: Mapping[str, Any] | None = None
+    # Of an array with labels: its coordinates that are arrays.
+    along: Mapping[str, Any] | None = None
+
+    @property
+    def coords(self) -> dict[str, Any]:
+        return dict(self.along or {}) if self.where is None else self.where.layout.labelled()
 
 
 class _Cubes:
@@ -143,47 +144,59 @@ class _Cubes:
             names = ", ".join(schema.name for schema in schemas)
             raise InvalidArgument("dataset", f"the objects are of several schemas: {names}")
         self.schema: Schema = schemas[0]
+        self._columns: dict[str, Column] = {}
+        # By the octets that state them.
+        self._placed: dict[bytes, field.Placed] = {}
         keys = self.schema.key_attributes
         self.variable = next((name for name in _VARIABLE if name in keys), None)
         self.axes = self._axes([name for name in keys if name != self.variable])
 
-    def _axes(self, names: list[str]) -> dict[str, _Axis]:
+    def _axes(self, names: list[str]) -> dict[str, Axis]:
         types = self.schema.attributes
-        axes = {}
-        moments = {name: self._column(name) for name in ("date", "time") if name in names and types[name] == name}
-        if len(moments) == 2 and all((places >= 0).all() for _, places in moments.values()):
-            names = [name for name in names if name not in moments]
-            axes["time"] = _times(moments["date"], moments["time"])
-        for name in names:
-            values, places = self._column(name)
-            if len(values):
+        columns = {name: self._column(name) for name in names}
+        axes = self._base_times(columns)
+        if "number" in columns and "type" in columns:
+            columns["number"], kinds = members(columns["number"], columns["type"])
+            if kinds is None:
+                del columns["type"]
+        for name, column in columns.items():
+            if len(column[0]):
                 units = {"units": "hPa"} if name == "levelist" and self._is_all("levtype", "pl") else {}
-                axes[_CALLED.get(name, name)] = _axis(values, places, types[name], units)
+                axes[_CALLED.get(name, name)] = axis_of(name, column, types[name], units)
         # As people expect them: members, times, steps, levels.
         order = {name: at for at, name in enumerate(["number", "time", "step", "level"])}
         return dict(sorted(axes.items(), key=lambda item: order.get(item[0], -1)))
 
-    def _column(self, name: str) -> tuple[list[Any], Array]:
-        values, numbers = self.listing._column(name)
-        return values, np.frombuffer(numbers, np.int32)
+    def _base_times(self, columns: dict[str, Column]) -> dict[str, Axis]:
+        """The axis of base times, whose columns are taken out: that of hindcasts is the day ``hdate``."""
+        types = self.schema.attributes
+        if "time" not in columns or types["time"] != "time":
+            return {}
+        for name in ("hdate", "date"):
+            if name in columns and types[name] == "date" and (columns[name][1] >= 0).all():
+                return {"time": base_times((name, columns.pop(name)), columns.pop("time"))}
+        return {}
+
+    def _column(self, name: str) -> Column:
+        if name not in self._columns:
+            values, numbers = self.listing._column(name)
+            self._columns[name] = values, np.frombuffer(numbers, np.int32)
+        return self._columns[name]
 
     def _is_all(self, name: str, value: str) -> bool:
-        return bool(name in self.schema.attributes and self.listing._column(name)[0] == [value])
+        return bool(name in self.schema.attributes and self._column(name)[0] == [value])
 
     def dataset(self, dropped: set[str], partial: bool, dtype: np.dtype[Any]) -> xarray.Dataset:
         variables, coords, attrs = {}, self._coordinates(), self._constants()
-        grids: dict[str, tuple[str, Any]] = {}
-        for name, members in self._variables():
+        grids: dict[str, tuple[str, _Grid]] = {}
+        levels: dict[str, field.Level | None] = {}
+        for name, numbers in self._variables():
             if name in dropped:
                 continue
-            dims, table = self._table(name, members, partial)
-            grid = _grid(self.listing[int(members[0])], dtype)
-            extents = {f"extent of {dim}": extent for dim, extent in zip(grid.dims, grid.shape, strict=True)}
-            for what, found in {**extents, **grid.coords}.items():
-                known = grids.setdefault(what, (name, found))
-                if not _same(known[1], found):
-                    cause = f"{known[0]} and {name} have different grids, by their {what}: choose by the selector"
-                    raise InvalidArgument("dataset", cause)
+            dims, table = self._table(name, numbers, partial)
+            grid = self._grid(int(numbers[0]), dtype)
+            self._check_grids(name, numbers, table, grid)
+            self._check_between(name, grid, grids)
             coords.update(grid.coords)
             values = _Values(self.objects, table, grid)
             chunks = dict.fromkeys(dims, 1) | dict(zip(grid.dims, grid.shape, strict=True))
@@ -191,18 +204,105 @@ class _Cubes:
                 axis_name: _plain(axis.values[0])
                 for axis_name, axis in self.axes.items()
                 if len(axis.values) == 1 and axis_name not in coords and axis_name not in attrs
-                if axis.places[members[0]] == 0
+                if (axis.places[numbers] == 0).all()
             }
+            levels[name] = self._level(numbers, grid)
             variables[name] = xarray.Variable(
                 (*dims, *grid.dims),
                 indexing.LazilyIndexedArray(values),
                 {**grid.attrs, **alone},
                 {"preferred_chunks": chunks, "dtype": values.dtype},
             )
-        data = xarray.Dataset(variables, coords, attrs)
-        if _is_kind(data, "time", "M") and _is_kind(data, "step", "m"):
-            data = data.assign_coords(valid_time=data["time"] + data["step"])
-        return data
+        _add_levels(levels, variables, coords)
+        self._add_valid_time(coords)
+        return xarray.Dataset(variables, coords, attrs)
+
+    def _add_valid_time(self, coords: dict[str, Any]) -> None:
+        # Monthly means of forecasts have a month in place of the step.
+        is_by_step = {"time", "step"} <= coords.keys() and "fcmonth" not in self.axes
+        if is_by_step and (seconds := self.axes["step"].seconds) is not None:
+            base, step = coords["time"], coords["step"]
+            if base.dtype.kind == "M":
+                ends = seconds.astype("timedelta64[s]").reshape(step.shape)
+                valid = field.valid_times(base.values.reshape(base.shape + (1,) * step.ndim), ends)
+                coords["valid_time"] = xarray.Variable((*base.dims, *step.dims), valid)
+
+    def _level(self, numbers: Array, grid: _Grid) -> field.Level | None:
+        """The height or depth of a variable whose fields have no level in their key."""
+        level = None if grid.where is None else grid.where.level
+        if level is None or level.attrs is None:
+            return None
+        has_axis = "level" in self.axes and bool((self.axes["level"].places[numbers] >= 0).any())
+        return None if has_axis else level
+
+    def _grid(self, number: int, dtype: np.dtype[Any]) -> _Grid:
+        """What an object is like, and by that all of its variable."""
+        obj = self.listing[number]
+        about = obj.attributes
+        attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
+        message = None if "dtype" in about else field.message_of(obj)
+        if message is None:
+            array = _labels.to_xarray(obj)
+            dims = tuple(map(str, array.dims))
+            return _Grid(dims, array.shape, {**array.attrs, **attrs}, array.dtype, along=_along(array))
+        octets = field.octets_of(message)
+        if octets in self._placed:
+            level, described = field.decoded(message, _of_parameter)
+            where = self._placed[octets]._replace(level=level)
+        else:
+            where, described = field.decoded(message, _of_field, has_places=True)
+            self._placed[octets] = where
+        identity = {name: about[name] for name in (*self.schema.key_attributes, *_OF_GRIDS) if name in about}
+        layout = where.layout
+        return _Grid(layout.dims, layout.shape, {**described, **attrs}, dtype, where, octets, identity)
+
+    def _check_grids(self, name: str, numbers: Array, table: Array, grid: _Grid) -> None:
+        """Raises InvalidArgument if fields of a variable are known to be on different grids.
+
+        It compares what the catalogue has of all fields, and the headers of those at the ends of each axis. `_Values`
+        compares each field that is read.
+        """
+        if grid.where is None:
+            return
+        for attribute in _OF_GRIDS:
+            if attribute in self.schema.attributes:
+                along = self._column(attribute)[1][numbers]
+                others = numbers[(along != along[0]) & (along >= 0)]
+                if len(others) and along[0] >= 0:
+                    self._check_grid(name, int(others[0]), grid)
+        for axis, extent in enumerate(table.shape):
+            end = tuple(extent - 1 if at == axis else 0 for at in range(table.ndim))
+            if table[end] >= 0 and table[end] != numbers[0]:
+                self._check_grid(name, int(table[end]), grid)
+
+    def _check_grid(self, name: str, number: int, grid: _Grid) -> None:
+        obj = self.listing[number]
+        message = None if "dtype" in obj.attributes else field.message_of(obj)
+        if message is not None and field.octets_of(message) != grid.octets:
+            found = field.decoded(message, field.grid_of)
+            if grid.where is not None and not grid.where.grid.is_same(found):
+                _refuse("dataset", name, (grid, found), obj.attributes)
+
+    def _check_between(self, name: str, grid: _Grid, known: dict[str, tuple[str, _Grid]]) -> None:
+        """Raises InvalidArgument if a variable has a dimension or coordinate of another one, and is on another grid."""
+        extents = dict(zip(grid.dims, grid.shape, strict=True))
+        for dim in {*grid.dims, *grid.coords}:
+            other_name, other = known.setdefault(dim, (name, grid))
+            if other.where is not None and grid.where is not None:
+                is_same = other.octets == grid.octets or other.where.grid.is_same(grid.where.grid)
+                if not is_same:
+                    ours, theirs = other.where.grid.compared(grid.where.grid)
+                    cause = f"{other_name} and {name} have different grids, {ours} and {theirs}: choose by the selector"
+                    variable = "" if self.variable is None else f", as {self.variable}={other_name}"
+                    raise InvalidArgument("dataset", cause + variable)
+            elif dict(zip(other.dims, other.shape, strict=True)).get(dim) != extents.get(dim):
+                cause = (
+                    f"{other_name} and {name} have different grids, by their extent of {dim}: choose by the selector"
+                )
+                raise InvalidArgument("dataset", cause)
+            elif not _same(other.coords.get(dim), grid.coords.get(dim)):
+                cause = f"{other_name} and {name} have different grids, by their {dim}: choose by the selector"
+                raise InvalidArgument("dataset", cause)
 
     def _variables(self) -> list[tuple[str, Array]]:
         if self.variable is None:
@@ -253,7 +353,7 @@ class _Cubes:
 
     def _missing(self, dims: list[str], missing: Array) -> str:
         def named(place: Array) -> str:
-            values = (f"{dim}={self.axes[dim].values[at]}" for dim, at in zip(dims, place, strict=True))
+            values = (self.axes[dim].words[at] for dim, at in zip(dims, place, strict=True))
             return f"{{{','.join(values)}}}"
 
         first = ", ".join(named(place) for place in missing[:_NAMED_MAX])
@@ -265,78 +365,41 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else str(value)
 
 
-def _alike(one: Array, other: Array) -> bool:
-    """Whether two arrays have the same values, missing ones among them."""
-    if one.shape != other.shape:
-        return False
-    return bool(np.all((one == other) | ((one != one) & (other != other))))
+def _add_levels(
+    levels: Mapping[str, field.Level | None], variables: Mapping[str, xarray.Variable], coords: dict[str, Any]
+) -> None:
+    """Heights and depths: a coordinate where all variables have the same, otherwise attributes of variables."""
+    distinct = set(levels.values())
+    for name, level in levels.items():
+        if level is None:
+            continue
+        if len(distinct) == 1:
+            coords[level.kind] = xarray.Variable((), level.value, level.attrs)
+        else:
+            variables[name].attrs[level.kind] = level.value
+
+
+def _refuse(what: str, name: str, grids: tuple[_Grid, field.Grid], attributes: Mapping[str, Any]) -> NoReturn:
+    """Names both grids, and what of their keys distinguishes the fields on them."""
+    first, found = grids
+    assert first.where is not None
+    ours, theirs = first.where.grid.compared(found)
+    known = first.identity or {}
+    apart = next((key for key in known if key in attributes and attributes[key] != known[key]), None)
+    choice = "" if apart is None else f", as {apart}={known[apart]} or {apart}={attributes[apart]}"
+    raise InvalidArgument(
+        what, f"{name} has fields on different grids, {ours} and {theirs}: choose by the selector{choice}"
+    )
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple):
-        return bool(one[0] == other[0] and _alike(np.asarray(one[1]), np.asarray(other[1])))
-    return bool(np.array_equal(one, other))
-
-
-def _is_kind(data: xarray.Dataset, name: str, kind: str) -> bool:
-    return name in data.coords and data[name].dtype.kind == kind
-
-
-def _sorted(values: Array, places: Array, attrs: dict[str, str] | None = None) -> _Axis:
-    """In the order of the values, each once."""
-    unique, numbers = np.unique(values, return_inverse=True)
-    numbers = np.append(numbers.reshape(-1), -1)
-    return _Axis(unique, numbers[places], attrs or {})
-
-
-def _axis(values: list[Any], places: Array, kind: str, attrs: dict[str, str]) -> _Axis:
-    if kind == "step":
-        lengths = [_STEP.fullmatch(value) for value in values]
-        seconds = {"h": 3600, "m": 60, "s": 1, None: 3600}
-        ends = [int(length[1]) * seconds[length[2]] for length in lengths if length is not None]
-        # Of a range of steps, its end, where that tells them apart.
-        if len(set(ends)) == len(values):
-            return _sorted(np.array(ends, "timedelta64[s]").astype("timedelta64[ns]"), places)
-    if kind == "date":
-        return _sorted(np.array([_day(value) for value in values], "datetime64[ns]"), places)
-    if kind in ("integer", "decimal", "float"):
-        is_whole = all(isinstance(value, int) for value in values)
-        return _sorted(np.array(values, np.int64 if is_whole else np.float64), places, attrs)
-    return _sorted(np.array([str(value) for value in values]), places)
-
-
-def _day(text: str) -> datetime.datetime:
-    return datetime.datetime.strptime(text, "%Y%m%d")
-
-
-def _times(dates: tuple[list[Any], Array], times: tuple[list[Any], Array]) -> _Axis:
-    """Days and times of day as moments."""
-    days = np.array([_day(text) for text in dates[0]], "datetime64[ns]")
-    hours = [(text.ljust(6, "0")[:2], text.ljust(6, "0")[2:4], text.ljust(6, "0")[4:6]) for text in times[0]]
-    seconds = np.array([int(h) * 3600 + int(m) * 60 + int(s) for h, m, s in hours], "timedelta64[s]")
-    moments = days[dates[1]] + seconds[times[1]].astype("timedelta64[ns]")
-    unique, places = np.unique(moments, return_inverse=True)
-    return _Axis(unique, places.reshape(-1), {"standard_name": "forecast_reference_time"})
-
-
-def _grid(obj: Any, dtype: np.dtype[Any]) -> _Grid:
-    """What an object is like, and by that all of its variable."""
-    about = obj.attributes
-    attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
-    message = None if "dtype" in about else _labels.grib(obj)
-    if message is None:
-        array = _labels.to_xarray(obj)
-        return _Grid(
-            tuple(map(str, array.dims)), array.shape, _along(array), {**array.attrs, **attrs}, False, array.dtype
-        )
-    (dims, shape, coords), described = _labels.decoded(message, _of_grid, has_places=True)
-    attrs = {**described, **attrs}
-    for name, units in (("latitude", "degrees_north"), ("longitude", "degrees_east")):
-        if name in coords:
-            given = coords[name]
-            of, along = given if isinstance(given, tuple) else (name, given)
-            coords[name] = (of, along, {"units": units, "standard_name": name})
-    return _Grid(tuple(dims), shape, coords, attrs, True, dtype)
+    """Whether two coordinates have the same dimensions and values, missing ones among them; one may be absent."""
+    if one is None or other is None:
+        return True
+    ours, theirs = np.asarray(one[1]), np.asarray(other[1])
+    if tuple(one[0]) != tuple(other[0]) or ours.shape != theirs.shape:
+        return False
+    return bool(np.all((ours == theirs) | ((ours != ours) & (theirs != theirs))))
 
 
 def _along(array: xarray.DataArray) -> dict[str, Any]:
@@ -348,8 +411,12 @@ def _along(array: xarray.DataArray) -> dict[str, Any]:
     }
 
 
-def _of_grid(eccodes: Any, message: Any) -> tuple[_labels.Layout, dict[str, str]]:
-    return _labels.layout_of(eccodes, message), _described(eccodes, message)
+def _of_field(eccodes: Any, message: Any) -> tuple[field.Placed, dict[str, str]]:
+    return field.placed(eccodes, message), _described(eccodes, message)
+
+
+def _of_parameter(eccodes: Any, message: Any) -> tuple[field.Level | None, dict[str, str]]:
+    return field.level_of(eccodes, message), _described(eccodes, message)
 
 
 def _described(eccodes: Any, message: Any) -> dict[str, str]:
@@ -406,7 +473,8 @@ class _Values(BackendArray):
         self._objects = objects
         self._table = table
         # Coordinates need not travel with the values.
-        self._grid = grid._replace(coords={}, attrs={})
+        where = grid.where and grid.where._replace(layout=grid.where.layout._replace(coords={}))
+        self._grid = grid._replace(where=where, attrs={})
         self.shape = (*table.shape, *grid.shape)
         has_nan = grid.dtype.kind == "f" or (table >= 0).all()
         self.dtype = grid.dtype if has_nan else np.dtype(np.float64)
@@ -426,18 +494,29 @@ class _Values(BackendArray):
 
     def _field(self, number: int) -> Array:
         obj = self._objects[number]
-        values: Array
-        if not self._grid.is_grib:
-            values = obj.array()
+        where = self._grid.where
+        if where is None:
+            values: Array = obj.array()
         else:
-            message = _labels.grib(obj)
+            message = field.message_of(obj)
             if message is None:
                 raise InvalidArgument(obj.key, "it is no GRIB message, and the first of its variable is one")
-            values = _labels.decoded(message, _labels.values_of)
+            if field.octets_of(message) == self._grid.octets:
+                values = where.layout.arranged(field.decoded(message, field.values_of))
+            else:
+                values = self._elsewhere(obj, message, where)
         if values.size != np.prod(self._grid.shape, dtype=np.int64):
             cause = f"it has {values.size} values, where the first of its variable has {self._grid.shape}"
             raise InvalidArgument(obj.key, cause)
         return values.reshape(self._grid.shape)
+
+    def _elsewhere(self, obj: Any, message: bytes, where: field.Placed) -> Array:
+        """The values of a message whose header states the grid in other octets than that of the first field."""
+        grid = field.decoded(message, field.grid_of)
+        if not where.grid.is_same(grid):
+            _refuse(obj.key, "its variable", (self._grid, grid), obj.attributes)
+        values, order = field.decoded(message, field.ordered)
+        return where.layout._replace(order=order).arranged(values)
 
 
 def _outer(array: Array, key: tuple[Any, ...]) -> Array:

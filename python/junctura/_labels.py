@@ -8,28 +8,23 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from junctura import _container, _forks, _messages
+from junctura import _container, _forks
 from junctura._arrays import Labelled, own
-from junctura.errors import Corrupt, InvalidArgument
+from junctura.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import xarray
 
-    from junctura._compare import Valued
     from junctura._native import Listing, Object, Schema, Stored
     from junctura.dask import Fetched
 
 Array = npt.NDArray[Any]
-_Looked = TypeVar("_Looked")
-# ecCodes is asked by one thread at a time.
-_ECCODES = _forks.Lock()
-_COORDINATES = ("latitude", "longitude")
 # What these say is in the array itself.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
 # What keeps all labels of an array, where they fit.
@@ -173,15 +168,18 @@ def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
 @_forks.passage()
 def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
     """See `Object.to_xarray`."""
+    # It imports this module.
+    from junctura import field
+
     attributes = obj.attributes
     payload = obj._payload() if hasattr(obj, "_payload") else obj
     if (array := _container.read(payload, attributes.get(LABELS))) is not None:
         return array
-    message = None if "dtype" in attributes else _grib_in(payload)
+    message = None if "dtype" in attributes else field.message_of(payload)
     if message is None:
         return labelled(_own(payload, attributes, getattr(obj, "schema", None)), attributes)
-    values, dims, coords = decoded(message, grid, has_places=True)
-    return _labelled(values, attributes, dims, coords)
+    found = field.field_of(message, attributes)
+    return _labelled(found.values, attributes, list(found.layout.dims), field.coordinates_of(found))
 
 
 def _own(payload: Any, attributes: dict[str, Any], schema: Schema | None) -> Array:
@@ -219,122 +217,3 @@ def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: 
         attrs={**({"units": units} if units is not None else {}), **more},
     )
     return array
-
-
-def grib(obj: Object | Stored | Fetched | Valued) -> bytes | None:
-    """The message, where it is one."""
-    return _grib_in(obj._payload() if hasattr(obj, "_payload") else obj)
-
-
-def _grib_in(payload: Any) -> bytes | None:
-    view = memoryview(payload)
-    return bytes(view) if bytes(view[:4]) == b"GRIB" else None
-
-
-def decoded(message: bytes, look: Callable[[Any, int], _Looked], has_places: bool = False) -> _Looked:
-    """What a look at a GRIB message finds.
-
-    Parameters
-    ----------
-    message
-        A GRIB message.
-    look
-        A function of a module, which gets ecCodes and the message's handle.
-    has_places
-        Whether it asks for the places of all values, which ecCodes computes from what the header says of the grid.
-
-    Raises
-    ------
-    Corrupt, TooLarge
-        See `junctura._messages`; or ecCodes cannot read the message.
-
-    """
-    announced = _messages.announced(message)
-    if has_places:
-        announced = announced._replace(is_proven=announced.is_proven and announced.is_regular)
-    found: _Looked = _messages.decoded_as(announced, message, _looked, look)
-    return found
-
-
-def _looked(message: bytes, look: Callable[[Any, int], _Looked]) -> _Looked:
-    eccodes = needed("eccodes", "grib")
-    with _ECCODES, _messages.opened(eccodes, message) as handle:
-        _messages.check_places(eccodes, handle, message)
-        return look(eccodes, handle)
-
-
-def values_of(eccodes: Any, message: Any) -> Array:
-    """The values of a message in one dimension; NaN where they are missing."""
-    missing = -1e34
-    eccodes.codes_set(message, "missingValue", missing)
-    values: Array = eccodes.codes_get_values(message)
-    if eccodes.codes_get(message, "bitmapPresent"):
-        values[values == missing] = np.nan
-    return values
-
-
-class Layout(NamedTuple):
-    """Where the values of a message lie."""
-
-    dims: list[str]
-    shape: tuple[int, ...]
-    # By the name of the dimension, or with that.
-    coords: dict[str, Any]
-
-
-def grid(eccodes: Any, message: Any) -> tuple[Array, list[str], dict[str, Any]]:
-    """The values of a message, with latitudes and longitudes where its grid has any."""
-    layout = layout_of(eccodes, message)
-    return values_of(eccodes, message).reshape(layout.shape), layout.dims, layout.coords
-
-
-def layout_of(eccodes: Any, message: Any) -> Layout:
-    """Where the values of a message lie; they are not decoded. Of a regular grid, two axes and not all points."""
-    points = eccodes.codes_get_size(message, "values")
-    _messages.limit(points)
-    kind = eccodes.codes_get(message, "gridType")
-    if kind.endswith("sh"):
-        return Layout(["coefficient"], (points,), {})
-    if kind.endswith("gg"):
-        _messages.limit_parallels(eccodes.codes_get(message, "N"))
-    if kind not in ("regular_ll", "regular_gg") or eccodes.codes_get(message, "alternativeRowScanning"):
-        along = {name: eccodes.codes_get_array(message, f"{name}s") for name in _COORDINATES}
-        if any(len(places) != points for places in along.values()):
-            raise Corrupt("GRIB message", f"{points} values, but its grid {kind} has {len(along['latitude'])} points")
-        return Layout(["values"], (points,), {name: ("values", places) for name, places in along.items()})
-    rows, columns = eccodes.codes_get(message, "Nj"), eccodes.codes_get(message, "Ni")
-    if rows * columns != points:
-        raise Corrupt("GRIB message", f"{points} values for {rows} rows of {columns} points")
-    axes = {"latitude": _latitudes(eccodes, message, kind, rows), "longitude": _longitudes(eccodes, message, columns)}
-    dims = list(reversed(_COORDINATES) if eccodes.codes_get(message, "jPointsAreConsecutive") else _COORDINATES)
-    return Layout(dims, tuple(len(axes[dim]) for dim in dims), {dim: axes[dim] for dim in dims})
-
-
-def _latitudes(eccodes: Any, message: Any, kind: str, rows: int) -> Array:
-    """Those of the rows, in their order."""
-    first, last = _ends(eccodes, message, "latitude")
-    if kind == "regular_ll":
-        return np.linspace(first, last, rows)
-    parallels: Array = np.fromiter(eccodes.codes_get_gaussian_latitudes(eccodes.codes_get(message, "N")), np.float64)
-    if eccodes.codes_get(message, "jScansPositively"):
-        parallels = parallels[::-1]
-    begin = int(np.abs(parallels - first).argmin())
-    if begin + rows > len(parallels):
-        raise Corrupt("GRIB message", f"{rows} rows from latitude {first} on, of a grid of {len(parallels)} parallels")
-    return parallels[begin : begin + rows]
-
-
-def _longitudes(eccodes: Any, message: Any, columns: int) -> Array:
-    """Those of the columns, in their order, without a jump at the prime meridian; the easternmost is at most 360."""
-    first, last = _ends(eccodes, message, "longitude")
-    if eccodes.codes_get(message, "iScansNegatively"):
-        return np.linspace(first, last if last < first else last - 360, columns)
-    last = last if last > first else last + 360
-    west = 360 if last > 360 and columns > 1 else 0
-    return np.linspace(first - west, last - west, columns)
-
-
-def _ends(eccodes: Any, message: Any, coordinate: str) -> tuple[float, float]:
-    keys = (f"{coordinate}Of{end}GridPointInDegrees" for end in ("First", "Last"))
-    first, last = (float(eccodes.codes_get_double(message, key)) for key in keys)
-    return first, last

@@ -265,6 +265,25 @@ def test_what_is_added_up_is_not_added_up_twice(of: str, ranges: list[tuple[int,
         assert one(Statistics(12, (of,)), *_added_up(*ranges)).values[0, 0] == expected
 
 
+@pytest.mark.parametrize(
+    ("of", "kind", "ranges", "gap"),
+    [
+        ("sum", "accum", [(step - 1, step) for step in range(3, 25, 3)], "0 to 2"),
+        ("sum", "accum", [(18, 24)], "0 to 18"),
+        ("sum", "accum", [(0, 6), (12, 24)], "6 to 12"),
+        ("max", "max", [(0, 6), (18, 24)], "6 to 18"),
+        ("min", "min", [(6, 12), (12, 24)], "0 to 6"),
+        ("mean", "avg", [(0, 12), (18, 24)], "12 to 18"),
+    ],
+)
+def test_ranges_that_leave_hours_of_a_window_out_are_refused(
+    of: str, kind: str, ranges: list[tuple[int, int]], gap: str
+) -> None:
+    came = [field(1.0, step=end, stepType=kind, stepStart=str(start)) for start, end in ranges]
+    with pytest.raises(junctura.InvalidArgument, match=f"steps {gap} of the window 0-24 are missing"):
+        applied(Statistics(24, (of,)), *came)
+
+
 @pytest.mark.parametrize(("others", "stays"), [(RANGE, RANGE), ({}, {}), ({**RANGE, "stepStart": "0"}, {})])
 def test_what_is_computed_of_several_ranges_has_none(others: dict[str, Any], stays: dict[str, Any]) -> None:
     came = [field(param="a", **RANGE), field(param="b", **others)]

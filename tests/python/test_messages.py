@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import junctura
-from junctura import _decoder, _labels, _messages
+from junctura import _decoder, _messages, field
 from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
 eccodes = pytest.importorskip("eccodes")
@@ -84,26 +84,26 @@ def test_what_nobody_can_check_is_decoded_elsewhere(packing: str) -> None:
     message, theirs = bytes(eccodes.codes_get_message(handle)), eccodes.codes_get_values(handle)
     eccodes.codes_release(handle)
     assert not _messages.announced(message).is_proven
-    found, dims, coords = _labels.decoded(message, _labels.grid, has_places=True)
+    found, layout = field.decoded(message, field.arranged, has_places=True)
     assert np.array_equal(found.reshape(-1), theirs)
-    assert dims == ["latitude", "longitude"]
-    assert {name: len(places) for name, places in coords.items()} == {"latitude": 31, "longitude": 16}
+    assert layout.dims == ("latitude", "longitude")
+    assert {name: len(places) for name, (_, places) in layout.coords.items()} == {"latitude": 31, "longitude": 16}
     # Its values are cut off: whatever its decoder does, this process gets an error with a name.
     cut = message[:8] + struct.pack(">Q", len(message) - 300) + message[16:-304] + b"7777"
     with pytest.raises(Corrupt):
-        _labels.decoded(cut, _labels.values_of)
+        field.decoded(cut, field.values_of)
 
 
 def test_points_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     message = made("regular_ll_pl_grib2")
     monkeypatch.setenv(_messages.POINTS_VARIABLE, "495")
     with pytest.raises(TooLarge, match=r"496 points: at most 495 .*JUNCTURA_GRIB_POINTS_MAX"):
-        _labels.decoded(message, _labels.values_of)
+        field.decoded(message, field.values_of)
     monkeypatch.setenv(_messages.POINTS_VARIABLE, "496")
-    assert len(_labels.decoded(message, _labels.values_of)) == 496
+    assert len(field.decoded(message, field.values_of)) == 496
     monkeypatch.setenv(_messages.POINTS_VARIABLE, "many")
     with pytest.raises(InvalidArgument, match="expected a number"):
-        _labels.decoded(message, _labels.values_of)
+        field.decoded(message, field.values_of)
 
 
 # EcCodes places the values of a Gaussian grid row by row, whatever the message says.
@@ -130,12 +130,13 @@ def test_axes_are_those_that_eccodes_has_for_all_points(
         ends[2:] = ends[:1:-1]
     keys |= {f"{of}GridPointInDegrees": end for of, end in zip(_ENDS, ends, strict=True)}
     message = made(sample, **keys, jPointsAreConsecutive=j_first)
-    _, dims, coords = _labels.decoded(message, _labels.grid, has_places=True)
-    assert dims == (["longitude", "latitude"] if j_first else ["latitude", "longitude"])
-    mesh = dict(zip(dims, np.meshgrid(*(coords[dim] for dim in dims), indexing="ij"), strict=True))
-    for name in dims:
+    layout = field.decoded(message, field.layout_of, has_places=True)
+    assert layout.dims == ("latitude", "longitude")
+    axes = (layout.coords[dim][1] for dim in layout.dims)
+    for name, mesh in zip(layout.dims, np.meshgrid(*axes, indexing="ij"), strict=True):
         theirs = _asked(message, f"{name}s", "codes_get_array")
-        assert np.allclose((mesh[name].reshape(-1) - theirs + 180) % 360, 180, rtol=0, atol=2e-3)
+        ours = (mesh.T if j_first else mesh).reshape(-1)
+        assert np.allclose((ours - theirs + 180) % 360, 180, rtol=0, atol=2e-3)
 
 
 _ENDS = ("latitudeOfFirst", "latitudeOfLast", "longitudeOfFirst", "longitudeOfLast")
@@ -148,8 +149,8 @@ def test_longitudes_do_not_jump_at_the_prime_meridian(west: float, east: float, 
     eccodes.codes_set_values(handle, np.arange(6.0))
     message = bytes(eccodes.codes_get_message(handle))
     eccodes.codes_release(handle)
-    _, _, coords = _labels.decoded(message, _labels.grid, has_places=True)
-    assert coords["longitude"].tolist() == expected
+    layout = field.decoded(message, field.layout_of, has_places=True)
+    assert layout.coords["longitude"][1].tolist() == expected
 
 
 def test_a_message_whose_sections_are_shorter_than_their_templates_is_refused() -> None:
@@ -160,7 +161,7 @@ def test_a_message_whose_sections_are_shorter_than_their_templates_is_refused() 
     short += message[section + length :]
     short = short[:8] + struct.pack(">Q", len(short)) + short[16:]
     with pytest.raises(Corrupt, match="does not find section 3 at byte 50"):
-        _labels.decoded(short, _labels.values_of)
+        field.decoded(short, field.values_of)
 
 
 def _asked(message: bytes, key: str, get: str) -> Any:

@@ -142,3 +142,13 @@ def test_steps_of_a_pool_are_given_as_they_come_and_let_go(pool: junctura.Pool) 
     np.testing.assert_allclose(found, np.arange(0, 19, 2), rtol=1e-15)
     pool.sync()
     assert len(pool.list("space=model")) <= 2
+
+
+def test_times_finer_than_a_microsecond_are_refused() -> None:
+    steps = [(np.timedelta64(1500 * at, "ns"), np.full(1, float(at))) for at in range(4)]
+    how: dict[str, Any] = {"time": lambda step: step[0], "field": lambda step: step[1]}
+    with pytest.raises(junctura.InvalidArgument, match="finer than a microsecond"):
+        list(at_times(steps, [np.timedelta64(750, "ns")], **how))
+    whole = [(np.timedelta64(2000 * at, "ns"), np.full(1, float(at))) for at in range(4)]
+    found = list(at_times(whole, [np.timedelta64(1000, "ns"), np.timedelta64(5, "us")], **how))
+    assert [float(values[0]) for _, values in found] == [0.5, 2.5]

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 import junctura
 from junctura import _forks, _messages
-from junctura._labels import needed, values_of
+from junctura._labels import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
+from junctura.field import FLAGS, Order, mars_of, values_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
@@ -151,13 +152,6 @@ class _Message(NamedTuple):
     def text(self, key: str) -> str:
         return str(self.eccodes.codes_get_string(self.handle, key))
 
-    def mars(self, key: str) -> Any:
-        """What MARS calls it; of percentiles ecCodes names a `quantile` that it does not find."""
-        try:
-            return self.eccodes.codes_get(self.handle, key)
-        except self.eccodes.KeyValueNotFoundError:
-            return "unknown"
-
     def values(self) -> Floats:
         _messages.check_places(self.eccodes, self.handle, self.content)
         values: Floats = values_of(self.eccodes, self.handle)
@@ -239,16 +233,7 @@ def _refuse(message: _Message) -> tuple[Grid, Floats]:
 
 
 def _attributes(message: _Message) -> dict[str, Any]:
-    found = {}
-    keys = message.eccodes.codes_keys_iterator_new(message.handle, "mars")
-    try:
-        while message.eccodes.codes_keys_iterator_next(keys):
-            name = message.eccodes.codes_keys_iterator_get_name(keys)
-            value = message.mars(name)
-            if not name.startswith("_") and value not in _UNKNOWN:
-                found[name] = value
-    finally:
-        message.eccodes.codes_keys_iterator_delete(keys)
+    found = mars_of(message.eccodes, message.handle)
     if "param" in found:
         short = message.text("shortName")
         number = int(message.eccodes.codes_get_long(message.handle, "paramId"))
@@ -391,19 +376,14 @@ def _in_order(message: _Message, extent: _Extent) -> Floats:
     """Rows from north to south, columns from west to east, whatever way the message goes through them."""
     if message.number("scanningMode") & 0x0F:
         raise Unsupported(f"grid {message.grid_type()}", "its rows are staggered")
-    shape = (extent.rows, extent.columns)
-    is_by_column = message.number("jPointsAreConsecutive")
+    order = Order(extent.rows, extent.columns, *(bool(message.number(flag)) for flag in FLAGS))
     values = message.values()
     if values.size != extent.rows * extent.columns:
         raise Corrupt("GRIB message", f"{values.size} values for {extent.says()}")
-    ordered = values.reshape(shape[::-1] if is_by_column else shape)
-    if message.number("alternativeRowScanning"):
-        ordered[1::2] = ordered[1::2, ::-1].copy()
-    if is_by_column:
-        ordered = ordered.T
-    if message.number("jScansPositively"):
+    ordered = order.arranged(values)
+    if order.is_northward:
         ordered = ordered[::-1]
-    if message.number("iScansNegatively"):
+    if order.is_westward:
         ordered = ordered[:, ::-1]
     return np.ascontiguousarray(ordered)
 

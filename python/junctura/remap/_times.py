@@ -165,7 +165,11 @@ def _can_change(values: Array | None) -> bool:
 def _whole(time: Any) -> int:
     """A time as a whole number: of microseconds, where it is a moment or a length of time."""
     if isinstance(time, (np.datetime64, np.timedelta64)):
-        time = time.astype(f"{'M8' if isinstance(time, np.datetime64) else 'm8'}[us]").item()
+        given = time
+        time = time.astype(f"{'M8' if isinstance(time, np.datetime64) else 'm8'}[us]")
+        if time != given:
+            raise InvalidArgument("times", f"{given!r} is finer than a microsecond: round it")
+        time = time.item()
     if isinstance(time, datetime.datetime):
         return (time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
     if isinstance(time, datetime.timedelta):

@@ -56,4 +56,4 @@ def legend(is_what: Meaning, units: str) -> str:
 
 
 def _time(at: dt.datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"{at.year:04}-{at:%m-%d %H:%M} UTC"

@@ -144,8 +144,7 @@ class Statistics(Operation):
                 values = self._accumulated(window, by_step, end)
                 yield end.having(values, step=window.step, stepType="accum", stepStart=None)
             else:
-                if kind == "sum":
-                    _check_parts(window, inside)
+                _check_parts(window, inside, is_sum=kind == "sum")
                 reduce, step_type = _REDUCE[kind]
                 yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type, stepStart=None)
 
@@ -169,23 +168,32 @@ def _check_since_start(field: Field) -> None:
         )
 
 
-def _check_parts(window: Window, fields: Sequence[Field]) -> None:
-    """That nothing is in two of them."""
+def _check_parts(window: Window, fields: Sequence[Field], is_sum: bool) -> None:
+    """Raises InvalidArgument if ranges of steps leave hours of the window out, or a sum has some of them twice."""
     before = window.start
     for field in fields:
         since = _since(field)
-        if since is not None and since < before:
+        if is_sum and since is not None and since < before:
             raise InvalidArgument(
                 f"field {field.param}",
                 f"step {_step(field)} is added up from step {since} on, expected from {before} on: write accumulation",
             )
+        begin = _begin(field)
+        if begin is not None and begin > before:
+            cause = f"step {_step(field)} begins at {begin}, and steps {before} to {begin} of the window {window.step}"
+            raise InvalidArgument(f"field {field.param}", f"{cause} are missing")
         before = _step(field)
+
+
+def _begin(field: Field) -> int | None:
+    """The step at which its range begins, if it came with that."""
+    start = str(field.attributes.get("stepStart", ""))
+    return int(start) if start.isdecimal() else None
 
 
 def _since(field: Field) -> int | None:
     """The step from which on it is added up, if it came with that."""
-    start = str(field.attributes.get("stepStart", ""))
-    return int(start) if field.attributes.get("stepType") == "accum" and start.isdecimal() else None
+    return _begin(field) if field.attributes.get("stepType") == "accum" else None
 
 
 def _missing(field: Field, step: int, window: Window) -> InvalidArgument:

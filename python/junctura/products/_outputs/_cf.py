@@ -40,10 +40,14 @@ def udunits(units: str) -> str:
     return _UNITS.get(units) or re.sub(r"\*\*", "", units)
 
 
+_GREGORIAN = dt.date(1582, 10, 15)
+
+
 def time_attributes(base: dt.datetime) -> dict[str, str]:
     return {
-        "units": f"hours since {base:%Y-%m-%d %H:%M:%S}",
-        "calendar": "standard",
+        "units": f"hours since {base.replace(tzinfo=None, microsecond=0).isoformat(' ')}",
+        # Days of GRIB are Gregorian throughout; CF's standard calendar is Julian before that day (1.11, section 4.4.1).
+        "calendar": "standard" if base.date() >= _GREGORIAN else "proleptic_gregorian",
         "units_metadata": "leap_seconds: none",
     }
 

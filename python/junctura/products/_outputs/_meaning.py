@@ -191,13 +191,16 @@ class _Attributes:
         return value
 
     def base(self) -> dt.datetime | None:
-        if self.values.get("date") is None:
+        # The date of a hindcast is that of the model version.
+        word = "date" if self.values.get("hdate") is None else "hdate"
+        if self.values.get(word) is None:
             return None
-        digits = re.sub(r"-", "", str(self.values["date"])[:10])
+        digits = re.sub(r"-", "", str(self.values[word])[:10])
         try:
-            day = dt.datetime.strptime(digits, "%Y%m%d").replace(tzinfo=dt.timezone.utc)
+            # Days before the year 1000 have fewer digits as numbers.
+            day = dt.datetime.strptime(digits.zfill(8), "%Y%m%d").replace(tzinfo=dt.timezone.utc)
         except ValueError:
-            raise self.refused("date", "a day such as 2026-08-01") from None
+            raise self.refused(word, "a day such as 2026-08-01") from None
         return day + self._time()
 
     def _time(self) -> dt.timedelta:
