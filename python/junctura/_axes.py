@@ -32,13 +32,18 @@ def axis_of(name: str, column: Column, kind: str, attrs: Mapping[str, str]) -> A
     values, places = column
     if kind == "step":
         return _steps(name, values, places)
-    if kind == "date":
+    if kind == "date" and are_days(values):
         days = [int(np.datetime64(field.day_of(value), "s").astype(np.int64)) for value in values]
         return _sorted(name, field.moments(np.array(days, np.int64)), values, places)
     if kind in ("integer", "decimal", "float"):
         is_whole = all(isinstance(value, int) for value in values)
         return _sorted(name, np.array(values, np.int64 if is_whole else np.float64), values, places, attrs)
     return _sorted(name, np.array([str(value) for value in values]), values, places)
+
+
+def are_days(texts: list[Any]) -> bool:
+    """Whether texts are days; climatologies have months, or days without a year."""
+    return all(str(text).isdecimal() for text in texts)
 
 
 def base_times(dates: tuple[str, Column], times: Column) -> Axis:

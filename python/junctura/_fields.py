@@ -21,7 +21,7 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from junctura import _forks, _labels, field
-from junctura._axes import Axis, Column, axis_of, base_times, members
+from junctura._axes import Axis, Column, are_days, axis_of, base_times, members
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
 from junctura.errors import InvalidArgument, NotFound
 
@@ -173,7 +173,8 @@ class _Cubes:
         if "time" not in columns or types["time"] != "time":
             return {}
         for name in ("hdate", "date"):
-            if name in columns and types[name] == "date" and (columns[name][1] >= 0).all():
+            has_all = name in columns and types[name] == "date" and bool((columns[name][1] >= 0).all())
+            if has_all and are_days(columns[name][0]):
                 return {"time": base_times((name, columns.pop(name)), columns.pop("time"))}
         return {}
 

@@ -153,6 +153,11 @@ def test_monthly_means_have_no_time_of_day() -> None:
     assert axis.places.tolist() == [0, 1, 0]
 
 
+def test_climatologies_keep_their_words() -> None:
+    axis = axis_of("date", (["aug-01", "jan"], np.array([0, 1])), "date", {})
+    assert axis.values.tolist() == ["aug-01", "jan"] and axis.words == ["date=aug-01", "date=jan"]
+
+
 def test_steps_of_minutes_and_ranges_are_axes(tmp_path: Path) -> None:
     data = _opened(_store(tmp_path, {"step": "90m"}, {"step": "1"}, {"step": "0-2"}))
     assert data.step.values.astype("timedelta64[m]").astype(int).tolist() == [60, 90, 120]
