@@ -20,6 +20,7 @@ import os
 import threading
 from collections.abc import Iterator
 from types import ModuleType, TracebackType
+from typing import Any
 
 _changed = threading.Condition()
 # How many passages each thread is in, by its number; how many threads are forking.
@@ -50,6 +51,12 @@ def imported(name: str) -> ModuleType:
         # What acts at forks itself is there before one waits for the longer import.
         importlib.import_module("concurrent.futures.thread")
         return importlib.import_module(name)
+
+
+def called(module: str, function: str, *arguments: Any, **options: Any) -> Any:
+    """What a function of a module returns. A fork waits until it has, so the child has what it imported."""
+    with passage():
+        return getattr(imported(module), function)(*arguments, **options)
 
 
 def enter() -> None:

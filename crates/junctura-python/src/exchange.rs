@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::allocation::Allocation;
 use crate::data::arrays;
-use crate::interpreter::module;
+use crate::interpreter::{called, module};
 use crate::object::Object;
 
 /// An array's capsule; `array` is of ours.
@@ -83,7 +83,7 @@ impl Object {
     /// >>> array.dims, array.name, array.units, array.step.item()
     /// (('lat', 'lon'), 't', 'K', '6')
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        module(slf.py(), "junctura._labels")?.call_method1("to_xarray", (slf,))
+        called(slf.py(), ("junctura._labels", "to_xarray", slf), None)
     }
 
     /// An object is held in this process: it is not pickled by itself.

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 const NONE: i64 = -1;
 
@@ -29,6 +30,17 @@ pub(crate) fn refuse_others() -> PyResult<()> {
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import(intern!(py, "junctura._forks"))?
         .call_method1(intern!(py, "imported"), (name,))
+}
+
+/// What a function of such a module returns, for one argument; a fork waits for it.
+pub(crate) fn called<'py>(
+    py: Python<'py>,
+    (module, function, argument): (&str, &str, &Bound<'py, impl Sized>),
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given = (module, function, argument.as_any());
+    py.import(intern!(py, "junctura._forks"))?
+        .call_method(intern!(py, "called"), given, options)
 }
 
 static ENDING: AtomicBool = AtomicBool::new(false);

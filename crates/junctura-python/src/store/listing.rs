@@ -15,7 +15,7 @@ use super::payloads::own_bytes;
 use super::place::Place;
 use super::{Payloads, Stored};
 use crate::error::OrRaise;
-use crate::interpreter::module;
+use crate::interpreter::{called, module};
 use crate::interrupt;
 use crate::options::size;
 use crate::schema::Schema;
@@ -184,7 +184,7 @@ impl Listing {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, pyo3::types::PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        module(slf.py(), "junctura._labels")?.call_method("dataset", (slf,), options)
+        called(slf.py(), ("junctura._labels", "dataset", slf), options)
     }
 
     /// How many keys both have, and how they differ: what it is, the key, and of each side an object or attributes.

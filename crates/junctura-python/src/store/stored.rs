@@ -12,7 +12,7 @@ use super::payloads::LARGE_BYTES;
 use super::{Listing, Payload};
 use crate::data::arrays;
 use crate::error::OrRaise;
-use crate::interpreter::module;
+use crate::interpreter::called;
 use crate::object::{Own, no_attribute};
 use crate::schema::Schema;
 use crate::values;
@@ -293,7 +293,7 @@ impl Stored {
     /// ImportError
     ///     Without xarray (`pip install 'junctura[xarray]'`), or, for GRIB, without ecCodes (`'junctura[grib]'`).
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        module(slf.py(), "junctura._labels")?.call_method1("to_xarray", (slf,))
+        called(slf.py(), ("junctura._labels", "to_xarray", slf), None)
     }
 
     /// All of its bytes, with a buffer.
