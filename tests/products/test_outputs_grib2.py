@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,15 @@ def test_attributes_become_keys(tmp_path: Path, attributes: dict[str, Any], keys
     assert {key: back[key] for key in keys} == keys
 
 
+@pytest.mark.parametrize("level", [0.001, 0.005, 0.0001, 0.01, 0.3, 0.7, 2.5, 12.345, 850.5, 1013.25])
+def test_a_level_of_thin_air_is_exact(tmp_path: Path, level: float) -> None:
+    back = read(tmp_path, field(levelist=level))
+    surface_keys = [back[f"{key}OfFirstFixedSurface"] for key in ("scaledValue", "scaleFactor")]
+    # Code table 4.5: type 100 is in Pa; the value is scaled by a power of ten.
+    assert back["typeOfFirstFixedSurface"] in (100, "pl")
+    assert Fraction(surface_keys[0], 10 ** surface_keys[1]) == Fraction(str(level)) * 100
+
+
 @pytest.mark.parametrize(
     ("param", "step", "keys"),
     [
@@ -301,6 +311,7 @@ def test_messages_stand_one_behind_another(tmp_path: Path) -> None:
         (field(paramId=999999), "field 999999: ecCodes knows no parameter of this paramId"),
         (field(levtype="xx"), "field t: levtype 'xx' is not one of sfc, pl, ml, pt, pv"),
         (field(levtype="ml", levelist=1.5), "field t: levelist is 1.5"),
+        (field(levelist=0.1 + 0.2), "field t: GRIB2 cannot say levelist = 0.30000000000000004 hPa exactly"),
         (field(units="m s**-1"), "field t: it is in 'm s\\*\\*-1', and in GRIB2 in 'K' .*of another quantity"),
         (field(units="furlong"), "field t: it is in 'furlong', and in GRIB2 in 'K' .*no unit"),
         (field(step="0-6"), "field t: step 0-6: say what happens over it by stepType"),

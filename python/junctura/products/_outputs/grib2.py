@@ -24,6 +24,7 @@ Each parameter has one unit in GRIB: values, and the threshold of a probability,
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import functools
 import sys
 from collections.abc import Iterable, Sequence
@@ -164,7 +165,21 @@ def _level_keys(field: Field, is_what: Meaning) -> Keys:
         return (("typeOfLevel", kind), ("level", int(is_what.level)))
     if kind != "isobaricInhPa":
         raise InvalidArgument(_subject(field), f"levelist is {is_what.level:g}, expected a whole number")
-    return (("typeOfLevel", "isobaricInPa"), ("level", round(is_what.level * 100)))
+    return (("typeOfLevel", "isobaricInPa"), *_pressure_keys(field, is_what.level))
+
+
+def _pressure_keys(field: Field, hectopascals: float) -> Keys:
+    """A pressure in Pa (code table 4.5, 100) as a whole number and a power of ten, exactly."""
+    pascals = decimal.Decimal(repr(hectopascals)) * 100
+    exponent = pascals.normalize().as_tuple().exponent
+    factor = max(0, -int(exponent))
+    scaled = int(pascals.scaleb(factor))
+    # Four bytes, of which all ones mean that it is missing.
+    if scaled >= 0xFFFFFFFF:
+        raise InvalidArgument(_subject(field), f"GRIB2 cannot say levelist = {hectopascals!r} hPa exactly")
+    if not factor:
+        return (("level", scaled),)
+    return (("scaleFactorOfFirstFixedSurface", factor), ("scaledValueOfFirstFixedSurface", scaled))
 
 
 def _product_keys(field: Field, is_what: Meaning) -> Keys:
