@@ -7,8 +7,8 @@ follows the bytes of the array, with the coordinates (docs/formats/labels.md):
   array, row-major | 0 to 7 zeros | coordinates, each at a multiple of 8 | JSON | bytes of array, of JSON | magic
                                                                                   8               8          16
 ```
-A reader that needs the array alone reads the first bytes. What comes back is identical to what was given; what cannot
-be kept is refused by its name. The text never holds Python objects, so reading it runs nothing.
+A reader that needs the array alone reads the first bytes. The restored array is identical to the one that was given;
+what the text cannot hold is refused by its name. The text holds no Python objects: reading it executes no code.
 
 Loaded when it is first needed, and so is xarray.
 """

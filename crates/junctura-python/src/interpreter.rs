@@ -26,7 +26,7 @@ pub(crate) fn refuse_others() -> PyResult<()> {
     }
 }
 
-/// A module of the package that not every program needs. A child that is forked meanwhile has it, too.
+/// A module of the package that not every program needs. A fork waits until it is imported.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import(intern!(py, "junctura._forks"))?
         .call_method1(intern!(py, "imported"), (name,))
