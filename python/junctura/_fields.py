@@ -34,7 +34,7 @@ _VARIABLE = ("param", "name")
 _CALLED = {"levelist": "level"}
 # Of what is missing, so much is named.
 _NAMED_MAX = 5
-_STEP = re.compile(r"(?:.*-)?(\d+)(h|m|s)?")
+_STEP = re.compile(r"(?:-?\d+[hms]?-)?(-?\d+)(h|m|s)?")
 
 
 class Fields(BackendEntrypoint):
@@ -254,7 +254,7 @@ class _Cubes:
 
     def _missing(self, dims: list[str], missing: Array) -> str:
         def named(place: Array) -> str:
-            values = (f"{dim}={self.axes[dim].values[at]}" for dim, at in zip(dims, place, strict=True))
+            values = (f"{dim}={_asked(self.axes[dim].values[at])}" for dim, at in zip(dims, place, strict=True))
             return f"{{{','.join(values)}}}"
 
         first = ", ".join(named(place) for place in missing[:_NAMED_MAX])
@@ -264,6 +264,15 @@ class _Cubes:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else str(value)
+
+
+def _asked(value: Any) -> str:
+    """A value in words that a selector takes: steps in hours, minutes or seconds."""
+    if not isinstance(value, np.timedelta64):
+        return str(value)
+    seconds = int(value.astype("timedelta64[s]").astype(np.int64))
+    size, unit = next((size, unit) for size, unit in ((3600, ""), (60, "m"), (1, "s")) if seconds % size == 0)
+    return f"{seconds // size}{unit}"
 
 
 def _same(one: Any, other: Any) -> bool:
