@@ -89,10 +89,15 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime.time):
         return value.strftime("%H%M")
     if isinstance(value, datetime.date):
-        return value.strftime("%Y%m%d")
+        return _digits(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _digits(day: datetime.date) -> str:
+    """Eight digits, also of a year below 1000, where ``strftime`` gives fewer."""
+    return f"{day.year:04d}{day.month:02d}{day.day:02d}"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -125,7 +130,7 @@ def _date(text: str) -> Value | None:
         day = datetime.datetime.strptime(text.replace("-", ""), "%Y%m%d")
     except ValueError:
         return None
-    return day.strftime("%Y%m%d") if re.fullmatch(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else None
+    return _digits(day) if re.fullmatch(r"[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else None
 
 
 def _time(text: str) -> Value | None:
@@ -198,7 +203,7 @@ def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
     by = _increment(parts[4]) if len(parts) == 5 else Decimal(1)
     if word == "date":
         days = written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by, VALUES_MAX)
-        return tuple(datetime.date.fromordinal(int(day)).strftime("%Y%m%d") for day in days)
+        return tuple(_digits(datetime.date.fromordinal(int(day))) for day in days)
     try:
         found = written_out(given, Decimal(str(first)), Decimal(str(last)), by, VALUES_MAX)
     except InvalidOperation:

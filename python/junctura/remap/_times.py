@@ -154,7 +154,10 @@ class _Fields:
 def _whole(time: Any) -> int:
     """A time as a whole number: of microseconds, where it is a moment or a length of time."""
     if isinstance(time, (np.datetime64, np.timedelta64)):
-        time = time.astype(f"{'M8' if isinstance(time, np.datetime64) else 'm8'}[us]").item()
+        rounded = time.astype(f"{'M8' if isinstance(time, np.datetime64) else 'm8'}[us]")
+        if rounded != time:
+            raise InvalidArgument("times", f"{time!r} is finer than a microsecond; give whole numbers of your own unit")
+        time = rounded.item()
     if isinstance(time, datetime.datetime):
         return (time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
     if isinstance(time, datetime.timedelta):
