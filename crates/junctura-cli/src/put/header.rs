@@ -101,7 +101,7 @@ pub(crate) fn given<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Given<'
 }
 
 /// What stands in for keys that the header may lack.
-fn stand_ins<'a>(keys: &'a Keys) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+fn stand_ins(keys: &Keys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
     let or_unknown = |name: &str| {
         keys.get(name)
             .filter(|value| is_known(value))
