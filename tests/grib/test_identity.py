@@ -87,7 +87,10 @@ def edition2(choose: random.Random, centre: int) -> tuple[bytes, tuple[object, .
     """A message and what identifies its field."""
     handle = eccodes.codes_grib_new_from_samples("GRIB2")
     template = choose.choice(list(TEMPLATES))
-    pick = lambda keys: {key: choose.choice(values) for key, values in keys.items()}  # noqa: E731
+
+    def pick(keys: dict[str, list[int]]) -> dict[str, int]:
+        return {key: choose.choice(values) for key, values in keys.items()}
+
     if centre == ECMWF:
         template = choose.choice([0, 1, 2, 5, 6, 15, 40, 48])
         put(handle, {"setLocalDefinition": 1, "localDefinitionNumber": 1})
@@ -126,12 +129,16 @@ def surface(handle: int, which: str) -> tuple[object, ...]:
 
 def limit(handle: int, which: str) -> Fraction:
     value = eccodes.codes_get(handle, f"scaledValueOf{which}Limit", int)
-    return Fraction(value) / Fraction(10) ** eccodes.codes_get(handle, f"scaleFactorOf{which}Limit", int)
+    factor = int(eccodes.codes_get(handle, f"scaleFactorOf{which}Limit", int))
+    return Fraction(Fraction(value) / Fraction(10) ** factor)
 
 
 def identity2(message: bytes, *, is_of_mars: bool) -> tuple[object, ...]:
     handle = eccodes.codes_new_from_message(message)
-    get = lambda key: eccodes.codes_get(handle, key, int)  # noqa: E731
+
+    def get(key: str) -> int:
+        return int(eccodes.codes_get(handle, key, int))
+
     template = get("productDefinitionTemplateNumber")
     found: list[object] = [get(key) for key in ("discipline", "parameterCategory", "parameterNumber")]
     # Of a field that has a class, MARS does not distinguish the process.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_fields_that_replace_others_of_the_file_are_counted_or_refused(tmp_path:
         ({"year": 9999, "month": 12, "day": 31}, "date=99991231"),
     ],
 )
-def test_unusual_times_are_archived_and_found(tmp_path: Path, keys: dict[str, int], asked: str) -> None:
+def test_unusual_times_are_archived_and_found(tmp_path: Path, keys: dict[str, Any], asked: str) -> None:
     file = write(tmp_path / "times.grib", message(**keys))
     done = archive(tmp_path, file)
     assert done.returncode == 0, done.stderr
@@ -213,7 +214,7 @@ def test_parameters_by_number_and_by_name(tmp_path: Path) -> None:
 
 
 def test_a_control_counts_as_member_0(tmp_path: Path) -> None:
-    ensemble: dict[str, int | str] = {"setLocalDefinition": 1, "stream": "enfo", "productDefinitionTemplateNumber": 1}
+    ensemble: dict[str, Any] = {"setLocalDefinition": 1, "stream": "enfo", "productDefinitionTemplateNumber": 1}
     made = [message(**ensemble, type="cf", perturbationNumber=0)] + [
         message(**ensemble, type="pf", perturbationNumber=n) for n in (1, 2)
     ]
