@@ -293,7 +293,15 @@ class Store:
     ) -> None: ...
     def archive_many(self, objects: Iterable[tuple[_Archived, _Attributes]], *, schema: str | None = None) -> int: ...
     def archive_grib(
-        self, file: _Path, attributes: _Attributes | None = None, /, *, schema: str | None = None, **keywords: _Given
+        self,
+        file: _Path,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        schema: str | None = None,
+        strict: bool = False,
+        keep_messages: bool = False,
+        **keywords: _Given,
     ) -> int: ...
     def flush(self) -> Flushed: ...
     def discard(self) -> int: ...

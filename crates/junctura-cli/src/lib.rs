@@ -54,7 +54,7 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use program::Program;
-pub use put::each_message;
+pub use put::{FileCounts, FileOptions, each_message};
 pub use store::stat::document as stats_document;
 
 /// Hand scientific data over by meaning.

@@ -35,6 +35,8 @@ fn describe(message: &Message<'_>) -> Result<String, junctura_grib::GribError> {
     object(keys.mars(), &mut line);
     line += ",\"descriptive\":";
     object(keys.descriptive(), &mut line);
+    line += ",\"additional\":";
+    object(keys.additional(), &mut line);
     line += ",\"attributes\":";
     object(keys.attributes(), &mut line);
     Ok(line + "}")

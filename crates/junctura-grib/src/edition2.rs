@@ -161,7 +161,9 @@ fn product(head: &mut Head<'_>, span: Span) {
     head.step_type = Some(tables::INSTANT);
     head.enter(span.start + 9, span.end);
     if let Some(program) = head.tables.programs.numbered(if local { "4e" } else { "4" }, number) {
+        head.in_product = true;
         head.run(program);
+        head.in_product = false;
     }
     settle(head);
     let (stream, kind) = (

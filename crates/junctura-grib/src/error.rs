@@ -62,6 +62,13 @@ pub enum Fault {
     Parallels(u64),
     /// No value has that many bits, or that precision.
     Bits(u64),
+    /// The fields of a message take too many bytes as messages of their own.
+    Split {
+        /// Bytes of all of them.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// The bitmap is not in the message: its indicator.
     Bitmap(u8),
 }
@@ -106,6 +113,12 @@ impl fmt::Display for GribError {
                 "a Gaussian grid of {parallels} parallels between pole and equator, 1 to {PARALLELS_MAX} are decoded"
             )?,
             Fault::Bits(bits) => write!(f, "no value has {bits} bits, or that precision")?,
+            Fault::Split { bytes, bytes_max } => {
+                write!(
+                    f,
+                    "its fields take {bytes} bytes as messages of their own, at most {bytes_max} are made"
+                )?;
+            }
             Fault::Bitmap(indicator) => write!(f, "bitmap {indicator} is not in the message")?,
             Fault::TooManySections => write!(f, "more than {} sections", crate::sections::SECTIONS_MAX)?,
         }

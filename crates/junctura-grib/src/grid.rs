@@ -1,6 +1,7 @@
 //! What describes a field: its grid, its packing, and the other keys that are not mars keys.
 
 use crate::head::{Head, computed};
+use crate::identity;
 use crate::keys::Keys;
 use crate::octets::{signed, unsigned};
 use crate::sections::Sections;
@@ -78,6 +79,11 @@ pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect(),
+        if sections.edition == 1 {
+            identity::edition1(head, sections.by_number[1])
+        } else {
+            identity::edition2(head, sections.by_number[4])
+        },
     )
 }
 

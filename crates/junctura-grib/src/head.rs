@@ -39,6 +39,14 @@ pub(crate) struct TimeRange {
     pub(crate) length: i64,
 }
 
+/// A part of a product definition template: its program, and its octets in the message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) program: u16,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
 pub(crate) struct Head<'m> {
     pub(crate) tables: &'static Tables,
     pub(crate) message: &'m [u8],
@@ -50,6 +58,10 @@ pub(crate) struct Head<'m> {
     pub(crate) cursor: usize,
     pub(crate) end: usize,
     pub(crate) ranges: [TimeRange; 2],
+    /// The parts that the product definition template is composed of, in order.
+    pub(crate) parts: Vec<Part>,
+    /// Whether the product definition template is being read.
+    pub(crate) in_product: bool,
     /// Filled by the edition's reader as soon as they are known.
     pub(crate) steps: Option<Steps>,
     pub(crate) level: i64,
@@ -76,6 +88,8 @@ impl<'m> Head<'m> {
             cursor: 0,
             end: 0,
             ranges: [TimeRange::default(); 2],
+            parts: Vec::new(),
+            in_product: false,
             steps: None,
             level: 0,
             places: ["", "master"],

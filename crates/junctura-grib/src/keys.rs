@@ -7,11 +7,27 @@ use crate::value::Value;
 pub struct Keys {
     mars: Vec<(&'static str, Value)>,
     descriptive: Vec<(&'static str, Value)>,
+    additional: Vec<(&'static str, Value)>,
 }
 
 impl Keys {
-    pub(crate) fn new(mars: Vec<(&'static str, Value)>, descriptive: Vec<(&'static str, Value)>) -> Keys {
-        Keys { mars, descriptive }
+    pub(crate) fn new(
+        mars: Vec<(&'static str, Value)>,
+        descriptive: Vec<(&'static str, Value)>,
+        additional: Vec<(&'static str, Value)>,
+    ) -> Keys {
+        Keys {
+            mars,
+            descriptive,
+            additional,
+        }
+    }
+
+    /// What distinguishes the field beyond its mars keys: keys that MARS lacks, and values that replace those of mars keys
+    /// which are missing or cut. Empty where the mars keys identify the field.
+    #[must_use]
+    pub fn additional(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
+        self.additional.iter().map(|(name, value)| (*name, value))
     }
 
     /// The keys of ecCodes' `mars` namespace, with its names and values: `param` is `130.128` in edition 1 and

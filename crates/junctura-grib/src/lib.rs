@@ -31,8 +31,10 @@ mod edition1;
 mod edition2;
 mod error;
 mod eval;
+mod fields;
 mod grid;
 mod head;
+mod identity;
 mod keys;
 mod messages;
 mod octets;
@@ -44,8 +46,9 @@ mod templates;
 mod value;
 
 pub use error::{Fault, GribError};
+pub use fields::Fields;
 pub use keys::Keys;
-pub use messages::{Message, Messages};
+pub use messages::{Message, Messages, SPLIT_MAX};
 pub use packed::Packed;
 pub use value::{Text, Value};
 

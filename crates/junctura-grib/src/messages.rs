@@ -8,6 +8,7 @@
 //! first fault stops there.
 
 use crate::error::{Fault, GribError};
+use crate::fields::Fields;
 use crate::keys::Keys;
 use crate::octets::unsigned;
 use crate::packed::{self, Packed};
@@ -16,6 +17,9 @@ use crate::{edition1, edition2};
 
 /// The smallest message that has all sections it must have.
 const LENGTH_MIN: u64 = 8 + 28 + 11 + 4;
+
+/// How many times the bytes of a message its fields may take as messages of their own.
+pub const SPLIT_MAX: u64 = 64;
 
 /// An iterator over the messages in some bytes. Each item is a sound message or says what is wrong with one.
 #[derive(Clone, Debug)]
@@ -144,6 +148,20 @@ impl<'a> Message<'a> {
     #[must_use]
     pub fn fields(&self) -> u32 {
         self.sections.fields
+    }
+
+    /// Each field as a message of its own, with equal values.
+    ///
+    /// # Errors
+    /// The messages would take more than [`SPLIT_MAX`] times the bytes of this one: a message that repeats short fields
+    /// over a long section.
+    pub fn split(&self) -> Result<Fields<'a>, GribError> {
+        let fields = Fields::new(self.bytes);
+        let (bytes, bytes_max) = (fields.clone().total(), SPLIT_MAX * self.bytes.len() as u64);
+        if bytes > bytes_max {
+            return Err(self.error((0, Fault::Split { bytes, bytes_max })));
+        }
+        Ok(fields)
     }
 
     /// Number and first octet, counted from 0, of each section of the first field.

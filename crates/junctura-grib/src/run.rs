@@ -1,7 +1,7 @@
 //! Running a program over a section.
 
 use crate::edition2;
-use crate::head::{Head, TimeRange};
+use crate::head::{Head, Part, TimeRange};
 use crate::octets;
 use crate::tables::program::{Built, Expr, Kind, Op};
 use crate::tables::{MISSING, keys};
@@ -48,11 +48,20 @@ impl Head<'_> {
                 }
                 Op::Named(family, key) => self.named(family, *key, depth),
                 Op::NoMars(name) => self.drop_mars(name),
-                Op::Call(at) => self.run_at(self.tables.programs.at(*at), depth + 1),
+                Op::Call(at) => self.call(*at, depth),
                 Op::Built(Built::Horizontal) => edition2::horizontal(self),
                 Op::Built(Built::Statistical) => edition2::statistical(self),
                 Op::Built(Built::Instant) => edition2::instant(self),
             }
+        }
+    }
+
+    fn call(&mut self, program: u16, depth: u8) {
+        let start = self.cursor;
+        self.run_at(self.tables.programs.at(program), depth + 1);
+        if self.in_product && depth == 0 {
+            let end = self.cursor;
+            self.parts.push(Part { program, start, end });
         }
     }
 

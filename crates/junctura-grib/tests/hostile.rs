@@ -26,6 +26,10 @@ fn read_messages(bytes: &[u8]) -> Result<(), TestCaseError> {
         match found.and_then(|message| Ok((message, message.keys()?))) {
             Ok((message, keys)) => {
                 let _ = message.packed();
+                for field in message.split().into_iter().flatten().take(4) {
+                    prop_assert!(junctura_grib::Message::new(&field).is_ok_and(|field| field.fields() == 1));
+                }
+                prop_assert!(keys.additional().all(|(_, value)| value.to_string().len() < 1000));
                 let start = message.offset() as usize;
                 prop_assert_eq!(bytes.get(start..start + message.bytes().len()), Some(message.bytes()));
                 let names: Vec<_> = keys.mars().map(|(name, _)| name).collect();

@@ -166,3 +166,43 @@ fn long_messages_of_edition_1_have_their_length_in_units() {
         assert_eq!(found, [Ok((0, large.len())), Ok((large.len() as u64, 108))]);
     }
 }
+
+#[test]
+fn each_field_becomes_a_message_with_the_same_keys_and_values() {
+    let levels = [850_u32, 700, 500];
+    let products: Vec<_> = levels
+        .iter()
+        .map(|level| made::product(0, 100, level * 100, 6, &[]))
+        .collect();
+    let several = made::edition2(true, &products);
+    let message = Message::new(&several).unwrap();
+    assert_eq!(message.fields(), 3);
+    let split: Vec<_> = message.split().unwrap().collect();
+    for (level, (bytes, product)) in levels.iter().zip(split.iter().zip(&products)) {
+        assert_eq!(bytes, &made::edition2(true, std::slice::from_ref(product)));
+        let field = Message::new(bytes).unwrap();
+        assert_eq!((field.bytes().len(), field.fields()), (bytes.len(), 1));
+        assert_eq!(
+            field.keys().unwrap().get("levelist").unwrap().to_string(),
+            level.to_string()
+        );
+    }
+    assert_eq!(split.len(), 3);
+}
+
+#[test]
+fn short_fields_over_a_long_section_are_not_split() {
+    let products = vec![made::product(0, 100, 50_000, 6, &[]); 200];
+    let several = made::edition2(true, &products);
+    let message = Message::new(&several).unwrap();
+    assert_eq!(message.split().unwrap().count(), 200);
+    // A grid section of 64 KiB, in front of 200 fields.
+    let at = message.sections().find(|(number, _)| *number == 3).unwrap().1;
+    let mut long = several.clone();
+    long.splice(at + 72..at + 72, vec![0; 64 << 10]);
+    long[at..at + 4].copy_from_slice(&(72_u32 + (64 << 10)).to_be_bytes());
+    let length = long.len() as u64;
+    long[8..16].copy_from_slice(&length.to_be_bytes());
+    let error = Message::new(&long).unwrap().split().unwrap_err();
+    assert!(matches!(error.fault, Fault::Split { .. }), "{error}");
+}

@@ -110,6 +110,14 @@ fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) -> Result<()> {
             }
             Ok(())
         }
+        Question::Any(parts) => match parts.as_slice() {
+            // The other words for a parameter and for the control forecast: `values_of` gives the value that was asked for.
+            [Question::Test(asked), Question::Test(same)] if (asked.name(), same.name()) == ("param", "paramId") => {
+                collect(&parts[0], named)
+            }
+            [Question::Test(asked), Question::All(_)] if asked.name() == "number" => collect(&parts[0], named),
+            _ => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -130,7 +138,7 @@ fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) 
         return Ok(Vec::new());
     }
     let of_schema = listing.iter().filter(|object| object.schema_index() == index);
-    let there: BTreeSet<Vec<String>> = of_schema.map(|object| values_of(&object, named)).collect();
+    let there: BTreeSet<Vec<String>> = of_schema.map(|object| values_of(&object, schema, named)).collect();
     let mut missing = Vec::new();
     let mut values = Vec::new();
     combine(named, &mut values, &mut |values| {
@@ -141,9 +149,31 @@ fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) 
     Ok(missing)
 }
 
-fn values_of(object: &Object<'_>, named: &Named<'_>) -> Vec<String> {
-    let value = |&id: &u8| object.value(AttrId(id)).unwrap_or_default().to_owned();
-    named.keys().map(value).collect()
+fn values_of(object: &Object<'_>, schema: &Schema, named: &Named<'_>) -> Vec<String> {
+    let value = |(&id, asked): (&u8, &BTreeSet<Cow<'_, str>>)| {
+        let value = object.value(AttrId(id));
+        let of = |name| schema.find(name).and_then(|id| object.value(id));
+        match (&*schema.attribute(AttrId(id)).name, value) {
+            ("number", None) if of("type") == Some("cf") => "0".to_owned(),
+            ("param", Some(value)) if !asked.contains(value) => {
+                let identifier = of("paramId").unwrap_or_default();
+                let same = asked.iter().find(|asked| same_parameter(asked, identifier));
+                same.map_or(value, |same| same).to_owned()
+            }
+            _ => value.unwrap_or_default().to_owned(),
+        }
+    };
+    named.iter().map(value).collect()
+}
+
+/// Whether a parameter by number, such as `167` or `167.128`, has this identifier.
+fn same_parameter(asked: &str, identifier: &str) -> bool {
+    let (parameter, table) = asked.split_once('.').unwrap_or((asked, "128"));
+    match (parameter.parse::<u64>(), table.parse::<u64>()) {
+        (Ok(parameter), Ok(128)) => parameter.to_string() == identifier,
+        (Ok(parameter), Ok(table)) => (table * 1000 + parameter).to_string() == identifier,
+        _ => false,
+    }
 }
 
 /// Each combination of values, in the order of the attributes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
+use junctura_model::SameKey;
 
 use super::files::{Goal, Payload, Place};
 use super::tally::{Origin, Tally};
@@ -198,5 +199,15 @@ impl<'a> Goal for Feed<'a> {
 
     fn show(&mut self, position: u64) {
         self.tally.show(position);
+    }
+
+    fn repeated(&mut self, schema: &Schema) {
+        if schema.on_same_key() == SameKey::Supersede {
+            self.tally.repeated();
+        }
+    }
+
+    fn hid(&mut self, fields: u32) {
+        self.tally.hid(fields);
     }
 }

@@ -1,5 +1,6 @@
 //! Files, read from front to back, and what they have as objects: of a GRIB file each message, of any other file its bytes.
 
+use std::collections::HashMap;
 use std::fs::Metadata;
 use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
@@ -7,8 +8,10 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Given, Result, Schema};
-use junctura_grib::Message;
+use junctura_grib::{GribError, Message};
+use junctura_model::{KeyHash, RecordRef};
 
+use super::foreign;
 use super::grib::{self, Next, Splitter};
 use super::header;
 use super::input::Input;
@@ -33,6 +36,19 @@ pub(crate) struct FilesArguments {
     /// What the files are
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
+    #[command(flatten)]
+    messages: MessageArguments,
+}
+
+/// What becomes of the messages of a GRIB file.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct MessageArguments {
+    /// Fail where a field has the key of an earlier field of the same file, instead of replacing it
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Keep a message of several fields as one object, described by its first field, instead of an object for each field
+    #[arg(long)]
+    pub(crate) keep_messages: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,6 +87,10 @@ pub(crate) trait Goal {
     fn failed(&mut self, error: Error) -> Result<()>;
     /// How far the reading has come, in bytes.
     fn show(&mut self, position: u64);
+    /// Counts an object that has the key of an earlier one of the same file.
+    fn repeated(&mut self, schema: &Schema);
+    /// Counts fields of a message that its object does not describe.
+    fn hid(&mut self, fields: u32);
 }
 
 /// What the payload is.
@@ -94,27 +114,41 @@ pub(crate) struct Place {
     pub(crate) file: Arc<str>,
     /// Which message of it.
     pub(crate) message: Option<u64>,
+    /// Which field of a message of several.
+    pub(crate) field: Option<u32>,
 }
 
 impl Place {
+    fn words(&self) -> String {
+        let message = self.message.map_or(String::new(), |number| format!("message {number}"));
+        let field = self.field.map_or(String::new(), |number| format!(" field {number}"));
+        message + &field
+    }
+
     /// An error about this place.
     pub(crate) fn error(&self, error: &Error) -> Error {
         let message = self
             .message
             .map_or(String::new(), |number| format!(": message {number}"));
+        let field = self.field.map_or(String::new(), |number| format!(" field {number}"));
         let subject = if error.subject().is_empty() {
             String::new()
         } else {
             format!(": {}", error.subject())
         };
-        Error::new(error.code(), format!("{}{message}{subject}", self.file), error.cause())
+        Error::new(
+            error.code(),
+            format!("{}{message}{field}{subject}", self.file),
+            error.cause(),
+        )
     }
 }
 
 impl FilesArguments {
     /// One file of GRIB messages.
-    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>) -> Self {
+    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>, messages: MessageArguments) -> Self {
         Self {
+            messages,
             files: vec![file.to_owned()],
             set,
             schema: schema.map(str::to_owned),
@@ -134,7 +168,10 @@ impl FilesArguments {
             let is_grib = match self.format {
                 Format::Grib => true,
                 Format::Bytes => false,
-                Format::Auto => grib::is_grib(&mut input, &mut || goal.idle())?,
+                Format::Auto => {
+                    grib::is_grib(&mut input, &mut || goal.idle())?
+                        || self.schema.is_none() && foreign::is_named_grib(path)
+                }
             };
             let schema = self.schema(&goal.schemas()?, is_grib)?;
             if is_grib {
@@ -173,21 +210,23 @@ impl FilesArguments {
 
     fn put_messages<G: Goal>(&self, goal: &mut G, schema: &Schema, mut splitter: Splitter, before: u64) -> Result<()> {
         let file: Arc<str> = splitter.input().name().into();
+        let mut taken = Taken::default();
         loop {
             let rooms = goal.rooms();
             let next = splitter.next(&mut || goal.idle(), &mut |bytes| G::allocate(rooms, bytes));
             let place = Place {
                 file: Arc::clone(&file),
                 message: Some(splitter.number()),
+                field: None,
             };
             let put = match next {
                 Ok(Next::End) => break,
                 Ok(Next::Buffered(bytes)) => {
-                    let put = self.put_buffered(goal, schema, &splitter, &place, bytes);
+                    let put = self.put_buffered(goal, (schema, &mut taken), &splitter, &place, bytes);
                     splitter.take(bytes);
                     put
                 }
-                Ok(Next::Placed(room)) => self.put_placed(goal, schema, &splitter, &place, room),
+                Ok(Next::Placed(room)) => self.put_placed(goal, (schema, &mut taken), &splitter, &place, room),
                 Ok(Next::Damaged(error)) => Err(corrupt(&file, &error)),
                 Err(error) if error.code() == Code::TooLarge => Err(place.error(&error)),
                 Err(error) => return Err(error),
@@ -196,7 +235,7 @@ impl FilesArguments {
             goal.show(before + splitter.input().position());
         }
         if splitter.number() == 0 {
-            return Err(Error::new(Code::Corrupt, &*file, "there is no GRIB message in it"));
+            return Err(foreign::no_message(&file, splitter.input().head()));
         }
         Ok(())
     }
@@ -204,42 +243,94 @@ impl FilesArguments {
     fn put_buffered<G: Goal>(
         &self,
         goal: &mut G,
-        schema: &Schema,
+        known: Known<'_>,
         splitter: &Splitter,
         place: &Place,
         bytes: usize,
     ) -> Result<()> {
         let message = splitter.message(bytes).map_err(|error| corrupt(&place.file, &error))?;
-        let keys = message
-            .keys()
-            .map_err(|error| corrupt(&place.file, &splitter.numbered(error)))?;
-        let attributes = header::attributes(&message, &keys, schema, &self.set);
-        goal.take(
-            place,
-            schema,
-            &header::given(&attributes),
-            Payload::Bytes(message.bytes()),
-        )
+        let numbered = |error| corrupt(&place.file, &splitter.numbered(error));
+        self.put_fields(goal, known, place, &message, &numbered, None)
     }
 
     fn put_placed<G: Goal>(
         &self,
         goal: &mut G,
-        schema: &Schema,
+        known: Known<'_>,
         splitter: &Splitter,
         place: &Place,
         room: G::Room,
     ) -> Result<()> {
-        let read = Message::new(&room).and_then(|message| Ok((message, message.keys()?)));
-        let (message, keys) = read.map_err(|error| corrupt(&place.file, &splitter.numbered(error)))?;
-        let attributes = header::attributes(&message, &keys, schema, &self.set);
-        goal.take(place, schema, &header::given(&attributes), Payload::Placed(room))
+        let numbered = |error| corrupt(&place.file, &splitter.numbered(error));
+        let message = Message::new(&room).map_err(&numbered)?;
+        if message.fields() > 1 && !self.messages.keep_messages {
+            return self.put_fields(goal, known, place, &message, &numbered, None);
+        }
+        let keys = message.keys().map_err(&numbered)?;
+        let hidden = message.fields() - 1;
+        let attributes = header::attributes(&keys, known.0, &self.set).map_err(|error| place.error(&error))?;
+        self.take(goal, known, place, &attributes, Payload::Placed(room))?;
+        goal.hid(hidden);
+        Ok(())
+    }
+
+    /// Takes a message: each of its fields as an object, or all as one.
+    fn put_fields<G: Goal>(
+        &self,
+        goal: &mut G,
+        (schema, taken): Known<'_>,
+        place: &Place,
+        message: &Message<'_>,
+        numbered: &dyn Fn(GribError) -> Error,
+        field: Option<u32>,
+    ) -> Result<()> {
+        if message.fields() > 1 && !self.messages.keep_messages {
+            for (number, bytes) in (1..).zip(message.split().map_err(numbered)?) {
+                let field = Message::new(&bytes).map_err(numbered)?;
+                self.put_fields(goal, (schema, taken), place, &field, numbered, Some(number))?;
+            }
+            return Ok(());
+        }
+        let place = Place { field, ..place.clone() };
+        let keys = message.keys().map_err(numbered)?;
+        let attributes = header::attributes(&keys, schema, &self.set).map_err(|error| place.error(&error))?;
+        self.take(
+            goal,
+            (schema, taken),
+            &place,
+            &attributes,
+            Payload::Bytes(message.bytes()),
+        )?;
+        goal.hid(message.fields() - 1);
+        Ok(())
+    }
+
+    fn take<G: Goal>(
+        &self,
+        goal: &mut G,
+        (schema, taken): Known<'_>,
+        place: &Place,
+        attributes: &header::Attributes<'_>,
+        payload: Payload<'_, G::Room>,
+    ) -> Result<()> {
+        let given = header::given(attributes);
+        let before = taken.note(schema, &given, place)?;
+        if let Some(before) = before.as_ref().filter(|_| self.messages.strict) {
+            let cause = format!("has the key of {before} of the same file, {}", taken.key);
+            return Err(place.error(&Error::new(Code::AlreadyExists, "", cause)));
+        }
+        goal.take(place, schema, &given, payload)?;
+        if before.is_some() {
+            goal.repeated(schema);
+        }
+        Ok(())
     }
 
     fn put_whole<G: Goal>(&self, goal: &mut G, schema: &Schema, mut input: Input, path: &Path) -> Result<()> {
         let place = Place {
             file: input.name().into(),
             message: None,
+            field: None,
         };
         let mut set = self.set.clone();
         if let Some(name) = default_name(schema, &set, path) {
@@ -258,8 +349,32 @@ impl FilesArguments {
             let bytes = read_all(&mut input, goal)?;
             goal.take(&place, schema, &attributes, Payload::Bytes(bytes))
         };
-        put.map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
+        put.map_err(|error| foreign::hint(error, input.head(), self.set.is_empty()))
+            .map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
             .or_else(|error| goal.failed(error))
+    }
+}
+
+/// The schema of a file's objects, and which keys it has had.
+type Known<'a> = (&'a Schema, &'a mut Taken);
+
+/// The keys of the objects of one file, and the places that they are from.
+#[derive(Default)]
+struct Taken {
+    places: HashMap<KeyHash, Place>,
+    record: Vec<u8>,
+    key: String,
+}
+
+impl Taken {
+    /// Notes a key; returns the place that has it already, in words.
+    fn note(&mut self, schema: &Schema, given: &[(&str, Given<'_>)], place: &Place) -> Result<Option<String>> {
+        schema
+            .record(given.iter().copied(), &mut self.record)
+            .map_err(|error| place.error(&error))?;
+        self.key = schema.key_text(RecordRef::trusted(&self.record));
+        let before = self.places.insert(schema.key_hash(&self.key), place.clone());
+        Ok(before.map(|place| place.words()))
     }
 }
 
@@ -361,6 +476,10 @@ mod tests {
         }
 
         fn show(&mut self, _: u64) {}
+
+        fn repeated(&mut self, _: &Schema) {}
+
+        fn hid(&mut self, _: u32) {}
     }
 
     #[test]

@@ -21,6 +21,8 @@ const BUFFERED_MAX: u64 = 256 << 10;
 const HEAD: usize = 64;
 /// How far into a file the first message is looked for, to tell GRIB from other files; bulletin headers are shorter.
 const LOOK: usize = 4096;
+/// The same for regular files, some of which begin with a header of another format.
+const LOOK_FILE: usize = 64 << 10;
 
 /// Is this a file of GRIB messages? Looks at its first bytes.
 pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
@@ -28,9 +30,10 @@ pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
     if input.fill(4, idle)?.starts_with(b"GRIB") {
         return Ok(true);
     }
-    let head = input.fill(LOOK, idle)?;
+    let look = if input.bytes().is_some() { LOOK_FILE } else { LOOK };
+    let head = input.fill(look, idle)?;
     let begins = |bytes: &[u8]| bytes.starts_with(b"GRIB") && matches!(bytes.get(7), Some(1 | 2));
-    Ok((0..head.len().min(LOOK)).any(|at| begins(&head[at..])))
+    Ok((0..head.len().min(look)).any(|at| begins(&head[at..])))
 }
 
 /// Finds messages, one after the other.

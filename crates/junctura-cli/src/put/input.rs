@@ -17,6 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::interrupt::Interrupt;
 
+/// So many of the first bytes are kept, to name what a file is.
+const HEAD: usize = 64;
 /// At most so much is read at once; Ctrl-C is looked at in between.
 const PIECE: usize = 4 << 20;
 /// At most so much of the buffer is made ready for one read: a pipe gives little at a time.
@@ -40,6 +42,8 @@ pub(crate) struct Input {
     buffer: Vec<u8>,
     begin: usize,
     position: u64,
+    /// The first bytes of all.
+    head: Vec<u8>,
     ended: bool,
     interrupt: Interrupt,
 }
@@ -72,6 +76,7 @@ impl Input {
             buffer: Vec::new(),
             begin: 0,
             position: 0,
+            head: Vec::new(),
             ended: false,
             interrupt: interrupt.clone(),
         })
@@ -118,7 +123,15 @@ impl Input {
             self.buffer.truncate(old + *got.as_ref().unwrap_or(&0));
             self.ended = got.map_err(|error| self.about(&error))? == 0;
         }
+        if self.position == 0 && self.head.len() < HEAD {
+            self.head = self.buffered()[..self.buffered().len().min(HEAD)].to_vec();
+        }
         Ok(self.buffered())
+    }
+
+    /// The first bytes, as far as they were read.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
     }
 
     /// # Errors
@@ -143,6 +156,7 @@ impl Input {
         let mut filled = self.buffered().len().min(place.len());
         place[..filled].copy_from_slice(&self.buffered()[..filled]);
         self.begin += filled;
+        let is_begin = self.position == 0;
         while filled < place.len() && !self.ended {
             let end = place.len().min(filled + PIECE);
             let got = read_some(
@@ -157,6 +171,9 @@ impl Input {
             filled += got;
         }
         self.position += filled as u64;
+        if is_begin {
+            self.head = place[..filled.min(HEAD)].to_vec();
+        }
         Ok(filled)
     }
 

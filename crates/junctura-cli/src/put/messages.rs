@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use junctura::{Error, Given, Result, Schema};
 
-use super::files::{FilesArguments, Goal, Payload, Place, zeros};
+use super::files::{FilesArguments, Goal, MessageArguments, Payload, Place, zeros};
 use crate::attributes::Pair;
 use crate::interrupt::Interrupt;
 use crate::serve::half_of_memory;
@@ -17,33 +17,58 @@ type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Resul
 struct Taker<'a> {
     schemas: &'a [Arc<Schema>],
     take: Take<'a>,
-    count: u64,
+    counts: FileCounts,
 }
 
-/// Hands over each message of a GRIB file, from front to back: the attributes that its header gives, as far as the schema knows
-/// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Says
-/// how many messages there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
+/// What is asked of the messages of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Fail where a field has the key of an earlier field of the same file.
+    pub strict: bool,
+    /// Hand over a message of several fields as a whole, described by its first field.
+    pub keep_messages: bool,
+}
+
+/// What a file had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Objects that were handed over.
+    pub objects: u64,
+    /// Those of them that have the key of an earlier one of the file.
+    pub replaced: u64,
+    /// Fields beside the first one in messages that were handed over as a whole.
+    pub hidden: u64,
+}
+
+/// Hands over each field of a GRIB file, from front to back, also those of one message, as messages: the attributes that its header gives, as far as the schema knows
+/// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Returns
+/// how many there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
 /// waits. `ask` is called between reads and while it waits, and ends it with an error.
 ///
 /// # Errors
 /// `Corrupt` for the first message that is damaged, by its number, and for a file without any; `NotFound` for a schema that is none
-/// of them; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
+/// of them; `AlreadyExists` where that is asked for; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
 pub fn each_message(
     file: &Path,
     (schemas, schema): (&[Arc<Schema>], Option<&str>),
     set: &[(String, String)],
+    options: FileOptions,
     ask: impl Fn() -> Result<()> + Send + Sync + 'static,
     take: Take<'_>,
-) -> Result<u64> {
+) -> Result<FileCounts> {
     let pair = |(name, value): &(String, String)| Pair {
         name: name.clone(),
         value: value.clone(),
     };
-    let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect());
-    let count = 0;
-    let mut taker = Taker { schemas, take, count };
+    let messages = MessageArguments {
+        strict: options.strict,
+        keep_messages: options.keep_messages,
+    };
+    let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect(), messages);
+    let counts = FileCounts::default();
+    let mut taker = Taker { schemas, take, counts };
     files.read(&mut taker, &Interrupt::asking(Box::new(ask)))?;
-    Ok(taker.count)
+    Ok(taker.counts)
 }
 
 impl Goal for Taker<'_> {
@@ -72,7 +97,7 @@ impl Goal for Taker<'_> {
         payload: Payload<'_, Vec<u8>>,
     ) -> Result<()> {
         (self.take)(schema, attributes, payload.bytes()).map_err(|error| place.error(&error))?;
-        self.count += 1;
+        self.counts.objects += 1;
         Ok(())
     }
 
@@ -85,4 +110,12 @@ impl Goal for Taker<'_> {
     }
 
     fn show(&mut self, _position: u64) {}
+
+    fn repeated(&mut self, _schema: &Schema) {
+        self.counts.replaced += 1;
+    }
+
+    fn hid(&mut self, fields: u32) {
+        self.counts.hidden += u64::from(fields);
+    }
 }

@@ -6,6 +6,7 @@
 
 mod feed;
 pub(crate) mod files;
+mod foreign;
 mod grib;
 mod header;
 mod input;
@@ -25,7 +26,7 @@ use feed::{Ending, Feed};
 use files::FilesArguments;
 use tally::{Tally, TellArguments};
 
-pub use messages::each_message;
+pub use messages::{FileCounts, FileOptions, each_message};
 
 const EXAMPLES: &str = "Examples:
   junctura put forecast.grib                                   each message by its header

@@ -72,6 +72,8 @@ pub(crate) struct Tally {
     objects: u64,
     bytes: u64,
     failed: u64,
+    repeated: u64,
+    hidden: u64,
     out: Out,
     progress: Progress,
     failure: Option<Error>,
@@ -88,6 +90,8 @@ impl Tally {
             objects: 0,
             bytes: 0,
             failed: 0,
+            repeated: 0,
+            hidden: 0,
             out: Out::new(),
             progress,
             failure: None,
@@ -151,6 +155,16 @@ impl Tally {
         self.failed += objects;
     }
 
+    /// Counts an object that replaced an earlier one of the same file.
+    pub(crate) fn repeated(&mut self) {
+        self.repeated += 1;
+    }
+
+    /// Counts fields of messages that no object describes.
+    pub(crate) fn hid(&mut self, fields: u32) {
+        self.hidden += u64::from(fields);
+    }
+
     /// Objects that are there, and that failed.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> [u64; 2] {
@@ -167,7 +181,7 @@ impl Tally {
         if self.arguments.json {
             return self.out.json(&json!({
                 "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.place.file,
-                "message": origin.place.message,
+                "message": origin.place.message, "field": origin.place.field,
             }));
         }
         if self.arguments.verbose {
@@ -193,14 +207,28 @@ impl Tally {
             for (name, number) in besides {
                 summary[name.replace(' ', "_")] = Value::from(*number);
             }
+            for (name, number) in [("replaced", self.repeated), ("hidden_fields", self.hidden)] {
+                summary[name] = Value::from(number);
+            }
             self.out.json(&summary)?;
         } else if !self.arguments.quiet {
             let s = if self.objects == 1 { "" } else { "s" };
-            let besides: Vec<String> = besides
+            let mut besides: Vec<String> = besides
                 .iter()
                 .filter(|(_, number)| *number > 0)
                 .map(|(name, number)| format!(", {number} {name}"))
                 .collect();
+            if self.repeated > 0 {
+                let (repeated, objects) = (self.repeated, self.objects);
+                besides.push(format!(", {repeated} of {objects} replaced others of this file"));
+            }
+            if self.hidden > 0 {
+                let s = if self.hidden == 1 { "" } else { "s" };
+                besides.push(format!(
+                    ", {} more field{s} hidden in messages of several fields",
+                    self.hidden
+                ));
+            }
             let (objects, bytes) = (self.objects, size::bytes(self.bytes));
             writeln!(
                 self.out,

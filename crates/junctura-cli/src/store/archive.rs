@@ -154,6 +154,14 @@ impl Goal for Archive {
     fn show(&mut self, position: u64) {
         self.tally.show(position);
     }
+
+    fn repeated(&mut self, _schema: &Schema) {
+        self.tally.repeated();
+    }
+
+    fn hid(&mut self, fields: u32) {
+        self.tally.hid(fields);
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +189,7 @@ mod tests {
         let place = Place {
             file: "file".into(),
             message: None,
+            field: None,
         };
         let take = |goal: &mut Archive, name: &str| {
             let attributes = [("name", Given::Text(name))];

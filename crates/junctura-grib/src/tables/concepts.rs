@@ -18,6 +18,12 @@ pub(crate) struct Condition {
     wanted: Wanted,
 }
 
+impl Condition {
+    pub(crate) fn is_about(&self, key: u16) -> bool {
+        self.key == key
+    }
+}
+
 #[derive(Debug)]
 enum Wanted {
     One(i64),

@@ -4,11 +4,19 @@ use super::concepts::{Condition, conditions, count};
 use super::{Map, Texts};
 
 /// A parameter that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Param {
     pub(crate) id: i64,
     pub(crate) short_name: &'static str,
     pub(crate) units: &'static str,
+    conditions: &'static [Condition],
+}
+
+impl Param {
+    /// Whether the parameter is defined by a value of this key, so that its name implies the value.
+    pub(crate) fn implies(&self, key: u16) -> bool {
+        self.conditions.iter().any(|condition| condition.is_about(key))
+    }
 }
 
 #[derive(Debug)]
@@ -138,7 +146,7 @@ impl Params {
 
     /// Finds the row with most conditions in two places, of which the second wins between equals.
     pub(crate) fn find(
-        &self,
+        &'static self,
         edition: usize,
         places: [&str; 2],
         mark: u8,
@@ -146,8 +154,8 @@ impl Params {
         get: &impl Fn(u16) -> Option<i64>,
     ) -> Option<Param> {
         let sets = self.editions.get(edition.checked_sub(1)?)?;
-        let mut best: Option<(u32, &Row)> = None;
-        for rows in places.iter().filter_map(|place| sets.get(place)) {
+        let mut best: Option<(u32, &'static Row)> = None;
+        for rows in places.iter().filter_map(|place| sets.get(*place)) {
             let from = rows.partition_point(|row| row.numbers < numbers);
             let rows = rows
                 .get(from..)
@@ -165,7 +173,13 @@ impl Params {
         best.map(|(_, row)| self.param(row))
     }
 
-    fn param(&self, row: &Row) -> Param {
+    /// Whether an earlier parameter has the same short name.
+    pub(crate) fn is_namesake(&self, param: &Param) -> bool {
+        let earlier = self.names.iter().take_while(|name| i64::from(name.id) < 1000);
+        earlier.into_iter().any(|name| name.short == param.short_name)
+    }
+
+    fn param(&self, row: &'static Row) -> Param {
         let at = self.names.binary_search_by_key(&row.id, |name| name.id).ok();
         let name = at.and_then(|at| self.names.get(at));
         let units = row
@@ -178,6 +192,7 @@ impl Params {
             id: i64::from(row.id),
             short_name,
             units: units.copied().unwrap_or_default(),
+            conditions: &row.conditions,
         }
     }
 }

@@ -106,6 +106,7 @@ pub(crate) struct Programs {
     all: Vec<Program>,
     by_number: Map<(&'static str, u32), u16>,
     by_label: Map<&'static str, u16>,
+    labels: Vec<&'static str>,
     by_stream: Map<(i64, i64), u16>,
 }
 
@@ -150,11 +151,18 @@ impl Programs {
             }
         }
         programs.by_label = labels;
+        programs.labels = lines.iter().map(|(label, _)| *label).collect();
         programs
     }
 
     pub(crate) fn at(&self, at: u16) -> &[Op] {
         self.all.get(usize::from(at)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The name of a program after its family: `eps` of `t/eps`.
+    pub(crate) fn name(&self, at: u16) -> &'static str {
+        let label = self.labels.get(usize::from(at)).copied().unwrap_or_default();
+        label.split_once('/').map_or(label, |(_, name)| name)
     }
 
     /// The program of a family (`4` for product templates, ...) and number.

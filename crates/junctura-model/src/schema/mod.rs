@@ -119,10 +119,8 @@ impl Attribute {
                 .order(text)
                 .is_some_and(|number| (smallest..=largest).contains(&number))
         };
-        match canonical.split_once('-') {
-            Some((first, last)) if !first.is_empty() && self.kind.scalar == crate::value::Type::Step => {
-                inside(first) && inside(last)
-            }
+        match crate::value::step_ends(canonical) {
+            Some((first, last)) if self.kind.scalar == crate::value::Type::Step => inside(first) && inside(last),
             _ => inside(canonical),
         }
     }

@@ -132,7 +132,13 @@ impl Expr {
         Self::single(flat, Expr::Any)
     }
 
-    fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    fn single(all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+        let mut parts: Vec<Expr> = Vec::with_capacity(all.len());
+        for part in all {
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
         match parts.len() {
             0 => Expr::Everything,
             1 => parts.swap_remove(0),

@@ -25,6 +25,7 @@ mod set;
 #[doc(hidden)]
 pub mod testing;
 mod typed;
+mod widen;
 
 pub use lexer::TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, ITEMS_MAX};

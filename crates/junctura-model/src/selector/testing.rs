@@ -92,7 +92,9 @@ fn random_scalar(random: &mut Random, scalar: Type) -> String {
         Type::Date => format!("202611{:02}", small + 10),
         Type::Time => format!("{:02}{}", small * 2, random.pick(&["00", "30", ":00", ""])),
         Type::Step => random
-            .pick(&["0", "6", "12", "24", "90m", "1d", "0-24", "6-12", "45s", "240"])
+            .pick(&[
+                "0", "6", "12", "24", "90m", "1d", "0-24", "6-12", "45s", "240", "-6", "-6-0",
+            ])
             .to_owned(),
         Type::Timestamp => format!("2026-11-20T{small:02}:00:00{}", random.pick(&["Z", ".5Z", "+01:00"])),
         Type::Duration => format!("{small}{}", random.pick(&["m", "h", "s", "ms", "d"])),

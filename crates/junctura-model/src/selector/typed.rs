@@ -9,6 +9,7 @@ use super::lexer::{Token, invalid};
 use super::parser::{Ask, Item, Syntax};
 use super::patterns::Patterns;
 use super::range::{Range, date_text, stride};
+use super::widen::{narrow, widen};
 use crate::error::Result;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::schema::{AttrId, Schema, is_name};
@@ -39,13 +40,13 @@ impl Typer<'_> {
     fn expr(&mut self, syntax: &Syntax<'_>) -> Result<Expr> {
         Ok(match syntax {
             Syntax::Everything => Expr::Everything,
-            Syntax::All(parts) => Expr::all(self.exprs(parts)?),
+            Syntax::All(parts) => Expr::all(narrow(self.schema, self.exprs(parts)?)),
             Syntax::Any(parts) => Expr::any(self.exprs(parts)?),
             Syntax::Not(inner) => Expr::Not(Box::new(self.expr(inner)?)),
             Syntax::Test { name, ask } => {
                 let attr = self.attr(name)?;
                 let check = self.check(&attr, ask)?;
-                Expr::Test(Test { attr, check })
+                widen(self.schema, Test { attr, check })
             }
         })
     }

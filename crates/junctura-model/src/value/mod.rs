@@ -18,6 +18,7 @@ use std::fmt;
 use calendar::{Date, Time, Timestamp};
 use number::{Decimal, Float, Integer};
 pub(crate) use sink::{Count, Sink, writes};
+pub(crate) use span::step_ends;
 use span::{Duration, Step};
 
 /// A scalar type.

@@ -2,17 +2,25 @@
 
 use super::{Given, Scalar, Sink, put_digits, read_digits};
 
-/// Seconds since the start of the forecast: of a moment, or from `first` to `last`.
+/// Seconds since the base time of the forecast: of a moment, or from `first` to `last`. A moment before it is negative.
 pub(super) struct Step {
-    first: u64,
-    last: Option<u64>,
+    first: i128,
+    last: Option<i128>,
 }
 
 const HOUR: u64 = 3600;
+const HOURS: i128 = HOUR as i128;
+
+/// The two ends of a range of steps, none of a single step. A minus sign before a number is no separator.
+pub(crate) fn step_ends(text: &str) -> Option<(&str, &str)> {
+    let sign = usize::from(text.starts_with('-'));
+    let at = sign + text.get(sign..)?.find('-')?;
+    Some((&text[..at], &text[at + 1..]))
+}
 
 impl Step {
     fn read_text(text: &str) -> Option<Step> {
-        let (first, last) = match text.split_once('-') {
+        let (first, last) = match step_ends(text) {
             Some((first, last)) => (step_seconds(first)?, Some(step_seconds(last)?)),
             None => (step_seconds(text)?, None),
         };
@@ -20,26 +28,47 @@ impl Step {
     }
 }
 
-/// Hours unless a unit is given.
-fn step_seconds(text: &str) -> Option<u64> {
-    let (digits, unit) = match text.as_bytes() {
-        [digits @ .., b's'] => (digits, 1),
-        [digits @ .., b'm'] => (digits, 60),
-        [digits @ .., b'd'] => (digits, 24 * HOUR),
-        [digits @ .., b'h'] | digits => (digits, HOUR),
+/// Hours unless a unit is given; numbers with units add up.
+fn step_seconds(text: &str) -> Option<i128> {
+    let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    let size = if unsigned.last()?.is_ascii_digit() {
+        read_digits(unsigned)?.checked_mul(HOUR)?
+    } else {
+        let mut total = 0_u64;
+        for part in unsigned.split_inclusive(u8::is_ascii_lowercase) {
+            let unit = match part.last()? {
+                b's' => 1,
+                b'm' => 60,
+                b'h' => HOUR,
+                b'd' => 24 * HOUR,
+                _ => return None,
+            };
+            let amount = read_digits(&part[..part.len() - 1])?.checked_mul(unit)?;
+            total = total.checked_add(amount)?;
+        }
+        total
     };
-    read_digits(digits)?.checked_mul(unit)
+    let size = i128::from(size);
+    Some(if text.starts_with('-') { -size } else { size })
+}
+
+fn put_step(seconds: i128, out: &mut (impl Sink + ?Sized)) {
+    if seconds < 0 {
+        out.put_ascii(b'-');
+    }
+    put_digits(seconds.unsigned_abs(), 1, out);
 }
 
 impl Scalar for Step {
-    const EXPECTED: &'static str = "a step or a range of steps, such as 6, 90m or 0-24";
+    const EXPECTED: &'static str = "a step or a range of steps, such as 6, 90m, -6 or 0-24";
     const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
             Given::Text(text) => Self::read_text(text),
             Given::Integer(hours) => {
-                let first = u64::try_from(hours).ok()?.checked_mul(HOUR)?;
+                hours.unsigned_abs().checked_mul(HOUR)?;
+                let first = i128::from(hours) * HOURS;
                 Some(Step { first, last: None })
             }
             _ => None,
@@ -48,25 +77,25 @@ impl Scalar for Step {
 
     /// In hours where both ends are whole hours, else in minutes, else in seconds.
     fn write(&self, out: &mut (impl Sink + ?Sized)) {
-        let whole = |unit: u64| self.first.is_multiple_of(unit) && self.last.unwrap_or(0).is_multiple_of(unit);
-        let (unit, suffix) = if whole(HOUR) {
-            (HOUR, "")
+        let whole = |unit: i128| self.first % unit == 0 && self.last.unwrap_or(0) % unit == 0;
+        let (unit, suffix) = if whole(HOURS) {
+            (HOURS, "")
         } else if whole(60) {
             (60, "m")
         } else {
             (1, "s")
         };
-        put_digits(u128::from(self.first / unit), 1, out);
+        put_step(self.first / unit, out);
         out.put(suffix);
         if let Some(last) = self.last {
             out.put_ascii(b'-');
-            put_digits(u128::from(last / unit), 1, out);
+            put_step(last / unit, out);
             out.put(suffix);
         }
     }
 
     fn order(&self) -> Option<i128> {
-        self.last.is_none().then_some(i128::from(self.first))
+        self.last.is_none().then_some(self.first)
     }
 
     fn is_canonical(text: &str) -> bool {

@@ -271,14 +271,28 @@ fn steps_and_ranges_of_steps() {
             (T("1d-36h"), "24-36"),
             (T("0s"), "0"),
             (T("007"), "7"),
+            (T("1h30m"), "90m"),
+            (T("1d6h"), "30"),
+            (T("0h1m30s"), "90s"),
+            (T("-6"), "-6"),
+            (T("-90m"), "-90m"),
+            (T("-6-0"), "-6-0"),
+            (T("-12--6"), "-12--6"),
+            (T("-1h30m-0"), "-90m-0m"),
+            (T("-0"), "0"),
+            (I(-6), "-6"),
         ],
     );
+    assert!(Type::Step.order("-6") < Type::Step.order("-90m") && Type::Step.order("-90m") < Type::Step.order("0"));
     refuses(
         Type::Step,
         &[
             "24-0",
             "0-24-48",
-            "-6",
+            "0--6",
+            "--6",
+            "6h30",
+            "1h-",
             "6 h",
             "",
             "-",
@@ -290,7 +304,6 @@ fn steps_and_ranges_of_steps() {
             "9999999999999999999d",
         ],
     );
-    assert_eq!(canonical(Type::Step, I(-6)), None);
     assert_eq!(Type::Step.order("90m"), Some(5400));
     assert_eq!(Type::Step.order("0-24"), None);
 }

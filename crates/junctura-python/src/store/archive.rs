@@ -1,13 +1,14 @@
 //! Archiving, one object by one, many at once, and files of GRIB.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use junctura::Given;
-use junctura_cli::each_message;
+use junctura_cli::{FileOptions, each_message};
 use junctura_model::RecordRef;
-use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::exceptions::{PyRuntimeWarning, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -143,7 +144,7 @@ impl Store {
         }
     }
 
-    /// archive_grib(file, attributes=None, /, *, schema=None, **keywords)
+    /// archive_grib(file, attributes=None, /, *, schema=None, strict=False, keep_messages=False, **keywords)
     /// --
     ///
     /// Archives each message of a GRIB file under the keys of its header, as `junctura put` does.
@@ -155,13 +156,18 @@ impl Store {
     ///     What each of them is, whatever the header says.
     /// schema : str, optional
     ///     The schema that describes them: `mars`, where the store has it, or else its first.
+    /// strict
+    ///     Fail with `AlreadyExists` where a field has the key of an earlier field of the file. Default: the later field
+    ///     replaces the earlier one, and a `UserWarning` gives the number.
+    /// keep_messages
+    ///     Keep a message of several fields as one object, described by its first field. Default: an object for each field.
     /// **keywords
     ///     More attributes.
     ///
     /// Returns
     /// -------
     /// int
-    ///     How many messages.
+    ///     How many objects.
     ///
     /// Raises
     /// ------
@@ -171,13 +177,15 @@ impl Store {
     ///     The schema does not take what a header says.
     /// Io
     ///     The file cannot be read.
-    #[pyo3(signature = (file, attributes=None, /, *, schema=None, **keywords))]
+    #[pyo3(signature = (file, attributes=None, /, *, schema=None, strict=false, keep_messages=false, **keywords))]
     fn archive_grib<'py>(
         &self,
         py: Python<'py>,
         file: PathBuf,
         attributes: Option<&Bound<'py, PyAny>>,
         schema: Option<&str>,
+        strict: bool,
+        keep_messages: bool,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let attributes = Attributes::read(attributes, keywords)?;
@@ -193,7 +201,8 @@ impl Store {
             };
             set.push((name.to_owned(), text));
         }
-        self.archive_file(py, &file, schema, &set)
+        let options = FileOptions { strict, keep_messages };
+        self.archive_file(py, &file, schema, &set, options)
     }
 
     /// flush()
@@ -247,21 +256,46 @@ impl Store {
         file: &Path,
         schema: Option<&str>,
         set: &[(String, String)],
+        options: FileOptions,
     ) -> PyResult<u64> {
         let home = self.home(py)?;
-        py.detach(|| {
+        let counts = py.detach(|| {
             each_message(
                 file,
                 (home.store().schemas(), schema),
                 set,
+                options,
                 now_and_then(),
                 &mut |schema, given, message| {
                     home.write(|writer| writer.archive_in(schema.name(), given.iter().copied(), message))
                 },
             )
-        })
-        .or_raise(py)
+        });
+        let counts = counts.or_raise(py)?;
+        let objects = counts.objects;
+        if counts.replaced > 0 {
+            let text = format!(
+                "{}: {} of {objects} fields replaced others of this file",
+                file.display(),
+                counts.replaced
+            );
+            warn(py, &text)?;
+        }
+        if counts.hidden > 0 {
+            let text = format!(
+                "{}: {} more fields are hidden in messages of several",
+                file.display(),
+                counts.hidden
+            );
+            warn(py, &text)?;
+        }
+        Ok(objects)
     }
+}
+
+fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', "")).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
 /// Looks for Ctrl-C, but not at every read: a thread that computes would have to give up the interpreter for each.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura::Code;
+use junctura_cli::FileOptions;
 use junctura_store::{Commits, Compression, Layout, Packing};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
@@ -286,7 +287,7 @@ impl Store {
         };
         let store = Self::open(py, Place::of(path)?, true)?;
         for file in files {
-            store.archive_file(py, &file, None, &[])?;
+            store.archive_file(py, &file, None, &[], FileOptions::default())?;
         }
         store.flush(py)?;
         Ok(store)

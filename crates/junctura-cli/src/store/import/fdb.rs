@@ -260,6 +260,7 @@ impl Import {
         let file = Place {
             file: bytes.file.as_str().into(),
             message: None,
+            field: None,
         };
         self.unflushed.push(Origin::new(&file, bytes.length, found.key.clone()));
         Ok(())

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::schema::Schema;
-use crate::value::{Given, Type, read_digits};
+use crate::value::{Given, Type, step_ends};
 
 /// What FDB writes, as a type of ours reads it: a step may have several units there (`1h30m`), a number an exponent
 /// (`1e-05`). What is neither stays as it is, to be judged by its type.
@@ -27,33 +27,11 @@ pub fn fdb_value(kind: Type, text: &str) -> Cow<'_, str> {
     read.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The units of a step in seconds, as FDB writes them one after the other.
-const UNITS: [(char, u64); 4] = [('d', 24 * 3600), ('h', 3600), ('m', 60), ('s', 1)];
-
 /// A step or a range of them, in a text that is canonical here.
 fn step(text: &str) -> Option<String> {
-    let given = match text.split_once('-') {
-        Some((first, last)) => format!("{}s-{}s", seconds(first)?, seconds(last)?),
-        None => format!("{}s", seconds(text)?),
-    };
     let mut canonical = String::new();
-    Type::Step.canonical(Given::Text(&given), &mut canonical).ok()?;
+    Type::Step.canonical(Given::Text(text), &mut canonical).ok()?;
     Some(canonical)
-}
-
-/// Hours, or numbers with units.
-fn seconds(text: &str) -> Option<u64> {
-    if !text.ends_with(|c: char| c.is_ascii_lowercase()) {
-        return read_digits(text.as_bytes())?.checked_mul(3600);
-    }
-    let parts = text.split_inclusive(|c: char| c.is_ascii_lowercase());
-    parts.map(seconds_of).try_fold(0u64, |sum, part| sum.checked_add(part?))
-}
-
-/// One number with its unit.
-fn seconds_of(part: &str) -> Option<u64> {
-    let (_, unit) = UNITS.iter().find(|(name, _)| part.ends_with(*name))?;
-    read_digits(&part.as_bytes()[..part.len() - 1])?.checked_mul(*unit)
 }
 
 /// The key of an object as FDB lists it: values bare, whatever they are, steps with the units that they need, and small numbers
@@ -90,8 +68,13 @@ pub fn fdb_key<'a>(schema: &Schema, attributes: impl IntoIterator<Item = (&'a st
 
 /// A canonical step of ours, as FDB writes it.
 fn written_step(text: &str) -> String {
-    let whole = |end: &str| seconds(end).map_or_else(|| end.to_owned(), written);
-    match text.split_once('-') {
+    let whole = |end: &str| {
+        let seconds = Type::Step.order(&step(end).unwrap_or_default());
+        let size = seconds.and_then(|seconds| u64::try_from(seconds.unsigned_abs()).ok());
+        let sign = if end.starts_with('-') { "-" } else { "" };
+        size.map_or_else(|| end.to_owned(), |size| format!("{sign}{}", written(size)))
+    };
+    match step_ends(text) {
         Some((first, last)) => format!("{}-{}", whole(first), whole(last)),
         None => whole(text),
     }

@@ -1,0 +1,113 @@
+//! What a test of the schema `mars` asks in other words.
+//!
+//! MARS names a parameter by number, and objects by short name: `param=167` and `param=167.128` also match objects with
+//! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type `cf`
+//! without a number. The result prints as it is evaluated, and reads back equal.
+
+use super::expr::{Check, Expr, Test};
+use super::items::Items;
+use super::typed::attr_of;
+use crate::schema::Schema;
+
+const SCHEMA: &str = "mars";
+const CONTROL: &str = "cf";
+const DIGITS_MAX: usize = 9;
+
+pub(super) fn widen(schema: &Schema, test: Test) -> Expr {
+    if schema.name() != SCHEMA {
+        return Expr::Test(test);
+    }
+    match &*test.attr.name {
+        "param" => by_identifier(schema, test),
+        "number" => with_control(schema, test),
+        _ => Expr::Test(test),
+    }
+}
+
+/// Where the type of all objects that match is another, no control forecast is added.
+pub(super) fn narrow(schema: &Schema, parts: Vec<Expr>) -> Vec<Expr> {
+    let excludes_control = |part: &Expr| match part {
+        Expr::Test(Test {
+            attr,
+            check: Check::Among { negated: false, items },
+        }) => &*attr.name == "type" && !Items::iter(items).any(|kind| kind == CONTROL),
+        _ => false,
+    };
+    if schema.name() != SCHEMA || !parts.iter().any(excludes_control) {
+        return parts;
+    }
+    let numbered = |part| match part {
+        Expr::Any(mut either) if is_with_control(&either) => either.swap_remove(0),
+        part => part,
+    };
+    parts.into_iter().map(numbered).collect()
+}
+
+fn is_with_control(either: &[Expr]) -> bool {
+    let [Expr::Test(test), Expr::All(control)] = either else {
+        return false;
+    };
+    let is_control =
+        |part: &Expr| matches!(part, Expr::Test(test) if &*test.attr.name == "type" && test.holds(CONTROL));
+    &*test.attr.name == "number" && control.len() == 2 && control.first().is_some_and(is_control)
+}
+
+fn by_identifier(schema: &Schema, test: Test) -> Expr {
+    let Check::Among { negated, items } = &test.check else {
+        return Expr::Test(test);
+    };
+    let negated = *negated;
+    let identifiers: Vec<String> = Items::iter(items).filter_map(identifier).collect();
+    let Some(attribute) = schema.find("paramId").filter(|_| !identifiers.is_empty()) else {
+        return Expr::Test(test);
+    };
+    let check = Check::Among {
+        negated: false,
+        items: Items::new(&identifiers),
+    };
+    let attr = attr_of(schema, attribute);
+    let same = Expr::Test(Test { attr, check });
+    if negated {
+        Expr::all(vec![Expr::Test(test), Expr::Not(Box::new(same))])
+    } else {
+        Expr::any(vec![Expr::Test(test), same])
+    }
+}
+
+/// The identifier that ecCodes gives a number, alone or with the number of its table.
+fn identifier(text: &str) -> Option<String> {
+    let number = |text: &str| {
+        let digits = (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u64>().ok()).flatten()
+    };
+    let Some((parameter, table)) = text.split_once('.') else {
+        return number(text).map(|number| number.to_string());
+    };
+    let (parameter, table) = (number(parameter)?, number(table)?);
+    let table = if table == 128 { 0 } else { table };
+    (parameter < 1000).then(|| (table * 1000 + parameter).to_string())
+}
+
+fn with_control(schema: &Schema, test: Test) -> Expr {
+    let asks_value = matches!(
+        test.check,
+        Check::Among { .. } | Check::Range { .. } | Check::Compare(_)
+    );
+    let kind = schema.find("type").filter(|_| asks_value && test.holds("0"));
+    let Some(kind) = kind else {
+        return Expr::Test(test);
+    };
+    let is_control = Expr::Test(Test {
+        attr: attr_of(schema, kind),
+        check: Check::Among {
+            negated: false,
+            items: Items::new(&[CONTROL.to_owned()]),
+        },
+    });
+    let has_number = Expr::Test(Test {
+        attr: test.attr.clone(),
+        check: Check::Exists,
+    });
+    let control = Expr::all(vec![is_control, Expr::Not(Box::new(has_number))]);
+    Expr::any(vec![Expr::Test(test), control])
+}
