@@ -156,8 +156,13 @@ def test_longitudes_go_one_way(
 
 def _healpix(ordering: str) -> bytes:
     count = 12 * 4**2
-    keys = {"gridType": "healpix", "Nside": 4, "orderingConvention": ordering, "numberOfDataPoints": count}
-    first = {"longitudeOfFirstGridPointInDegrees": 45}
+    keys: dict[str, Any] = {
+        "gridType": "healpix",
+        "Nside": 4,
+        "orderingConvention": ordering,
+        "numberOfDataPoints": count,
+    }
+    first: dict[str, Any] = {"longitudeOfFirstGridPointInDegrees": 45}
     return message("GRIB2", np.arange(float(count)), bitsPerValue=16, **keys, **first)
 
 
@@ -166,7 +171,7 @@ def _reduced_area(west: float, east: float) -> bytes:
     lengths = [20, 27, 36, 40]
     points = sum(len([k for k in range(-n, n) if west <= k * 360 / n <= east]) for n in lengths)
     north, *_, south = list(eccodes.codes_get_gaussian_latitudes(32))[:4]
-    ends = {"latitudeOfFirstGridPointInDegrees": north, "latitudeOfLastGridPointInDegrees": south}
+    ends: dict[str, Any] = {"latitudeOfFirstGridPointInDegrees": north, "latitudeOfLastGridPointInDegrees": south}
     ends |= {"longitudeOfFirstGridPointInDegrees": west, "longitudeOfLastGridPointInDegrees": east}
     return message(
         "reduced_gg_pl_32_grib2", np.arange(float(points)), {"pl": lengths}, Nj=4, **ends, numberOfDataPoints=points
@@ -200,7 +205,7 @@ def _unstructured() -> bytes:
 
 
 def _albers() -> bytes:
-    size = {"Nx": 5, "Ny": 4, "DxInMetres": 10000, "DyInMetres": 10000}
+    size: dict[str, Any] = {"Nx": 5, "Ny": 4, "DxInMetres": 10000, "DyInMetres": 10000}
     return message("GRIB2", np.arange(20.0), gridType="albers", **size, bitsPerValue=8)
 
 
@@ -216,8 +221,15 @@ def test_grids_whose_points_eccodes_cannot_compute_have_values(tmp_path: Path, m
 
 
 def test_a_view_from_space_has_rows_and_columns() -> None:
-    keys = {"gridType": "space_view", "Nx": 5, "Ny": 4, "dx": 3622, "dy": 3610, "NrInRadiusOfEarth": 6.6107}
-    place = {"XpInGridLengths": 2, "YpInGridLengths": 2, "Xo": 0, "Yo": 0, "shapeOfTheEarth": 6}
+    keys: dict[str, Any] = {
+        "gridType": "space_view",
+        "Nx": 5,
+        "Ny": 4,
+        "dx": 3622,
+        "dy": 3610,
+        "NrInRadiusOfEarth": 6.6107,
+    }
+    place: dict[str, Any] = {"XpInGridLengths": 2, "YpInGridLengths": 2, "Xo": 0, "Yo": 0, "shapeOfTheEarth": 6}
     content = message("GRIB2", np.arange(20.0), **keys, **place, bitsPerValue=8)
     found = field.field_of(content)
     assert found.layout.dims == ("y", "x")
@@ -235,7 +247,12 @@ def test_a_header_that_contradicts_itself_is_an_error_of_this_package() -> None:
 def test_no_points_are_computed_for_a_regular_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     whole = eccodes.codes_get_array
-    monkeypatch.setattr(eccodes, "codes_get_array", lambda handle, key, *a: asked.append(key) or whole(handle, key, *a))
+
+    def noted(handle: int, key: str, *more: Any) -> Any:
+        asked.append(key)
+        return whole(handle, key, *more)
+
+    monkeypatch.setattr(eccodes, "codes_get_array", noted)
     for kind in ("regular_ll", "regular_gg"):
         field.decoded(scanned(kind, 0), field.placed, has_places=True)
     assert not {"latitudes", "longitudes", "latLonValues"} & set(asked)

@@ -26,8 +26,8 @@ def _at(kind: str = "regular_ll", mode: int = 0, level: int = 500, **more: Any) 
     return scanned(kind, mode, typeOfFirstFixedSurface=100, level=level, **more)
 
 
-_ELSEWHERE = {"longitudeOfFirstGridPointInDegrees": 185, "longitudeOfLastGridPointInDegrees": 225}
-_NORTH = {"latitudeOfFirstGridPointInDegrees": 70, "latitudeOfLastGridPointInDegrees": 40}
+_ELSEWHERE: dict[str, Any] = {"longitudeOfFirstGridPointInDegrees": 185, "longitudeOfLastGridPointInDegrees": 225}
+_NORTH: dict[str, Any] = {"latitudeOfFirstGridPointInDegrees": 70, "latitudeOfLastGridPointInDegrees": 40}
 # Grids of as many points as the first, which differ in one thing.
 _OTHERS = {
     "rows from the south": lambda: _at(mode=0b0100, level=850),
@@ -86,7 +86,7 @@ def test_variables_that_share_a_dimension_are_on_one_grid(tmp_path: Path) -> Non
 
 
 def test_unstructured_grids_differ_by_their_numbers(tmp_path: Path) -> None:
-    kind = {"gridType": "unstructured_grid", "numberOfDataPoints": 20}
+    kind: dict[str, Any] = {"gridType": "unstructured_grid", "numberOfDataPoints": 20}
     made = [
         message("GRIB2", np.arange(20.0), **kind, numberOfGridUsed=grid, typeOfFirstFixedSurface=100, level=level)
         for grid, level in ((26, 500), (27, 850))
@@ -111,7 +111,7 @@ def test_the_order_of_points_does_not_make_another_grid(tmp_path: Path, mode: in
     "kind", ["regular_ll", "regular_gg", "rotated_ll", "lambert", "polar_stereographic", "mercator"]
 )
 def test_both_editions_state_the_same_grid(kind: str) -> None:
-    more = {"LaDInDegrees": 60.0} if kind == "polar_stereographic" else {}
+    more: dict[str, Any] = {"LaDInDegrees": 60.0} if kind == "polar_stereographic" else {}
     one, two = _grid(scanned(kind, 4, 1)), _grid(scanned(kind, 4, 2, **more))
     assert one.is_same(two) and not one.differing(two)
     assert one.fingerprint == two.fingerprint
