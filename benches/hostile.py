@@ -2,9 +2,9 @@
 
 One producer and one consumer hand over on a server of their own for each sample: alone, beside as many processes that
 only compute, and beside hostile clients of all kinds (``hostile_client.py``), in turns. The processes that compute show
-what the operating system takes from the pair by sharing the cores: the hostile ones and they run when nothing else wants
-a core (SCHED_IDLE), the server and the pair as usual. With ``--pin``, on six cores or more, the server and the pair have
-cores that no hostile process runs on.
+what the operating system takes from the pair by sharing the cores: they and the hostile ones run when nothing else
+wants a core (SCHED_IDLE), the server and the pair as usual. With ``--pin``, on six cores or more, the server and the
+pair have cores that no hostile process runs on.
 
 The pair connects while the hostile clients are stopped (SIGSTOP), and is measured when they go on; how newcomers fare
 is measured beside. Latency is from the offer to the delivery of small objects at a fixed pace, one outstanding: a stall

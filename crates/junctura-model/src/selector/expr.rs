@@ -132,13 +132,9 @@ impl Expr {
         Self::single(flat, Expr::Any)
     }
 
-    fn single(all: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-        let mut parts: Vec<Expr> = Vec::with_capacity(all.len());
-        for part in all {
-            if !parts.contains(&part) {
-                parts.push(part);
-            }
-        }
+    fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+        // What is asked twice in succession is asked once: so what `widen` writes out reads back equal.
+        parts.dedup();
         match parts.len() {
             0 => Expr::Everything,
             1 => parts.swap_remove(0),

@@ -178,6 +178,7 @@ impl Store {
     /// Io
     ///     The file cannot be read.
     #[pyo3(signature = (file, attributes=None, /, *, schema=None, strict=false, keep_messages=false, **keywords))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn archive_grib<'py>(
         &self,
         py: Python<'py>,
