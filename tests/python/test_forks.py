@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import junctura
-from junctura import _decoder, _forks, _labels
+from junctura import _decoder, _forks, field
 
 ec = pytest.importorskip("eccodes", reason="children decode GRIB")
 # A child that has not ended by then waits for ever: the alarm ends it.
@@ -93,9 +93,9 @@ def test_children_decode_while_threads_do(
     # What it imports is there then.
     assert obj.to_xarray().size == 360 * 181
     for _ in range(2):
-        busy(lambda: _labels.decoded(payload, _labels.values_of))
+        busy(lambda: field.decoded(payload, field.values_of))
     for _ in range(3):
-        assert forked(lambda: _labels.decoded(payload, _labels.values_of))
+        assert forked(lambda: field.decoded(payload, field.values_of))
         assert forked(obj.to_xarray)
 
 
@@ -205,9 +205,9 @@ def test_who_is_inside_may_fork() -> None:
 def test_a_decoder_ends_with_its_process_whatever_was_forked_while_it_began() -> None:
     payload = message(packingType="grid_jpeg")
     _decoder._end()
-    threads = [threading.Thread(target=_labels.decoded, args=(payload, _labels.values_of)) for _ in range(3)]
+    threads = [threading.Thread(target=field.decoded, args=(payload, field.values_of)) for _ in range(3)]
     for thread in threads:
         thread.start()
-    assert all(forked(lambda: _labels.decoded(payload, _labels.values_of)) for _ in range(3))
+    assert all(forked(lambda: field.decoded(payload, field.values_of)) for _ in range(3))
     for thread in threads:
         thread.join()
