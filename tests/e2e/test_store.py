@@ -320,7 +320,7 @@ def test_real_fields(bare: Shell, store: list[str]) -> None:
         if "corrupted" in path.name:
             assert path.name in bare.error(1, "archive", *store, path)
             continue
-        told = bare.documents("archive", *store, "--json", path)[:-1]
+        told = bare.documents("archive", *store, "--json", "--keep-messages", path)[:-1]
         wanted = path.read_bytes()
         keys = {line["key"] for line in told}
         assert len(keys) == len(told) > 0, "no message of it masks another"
