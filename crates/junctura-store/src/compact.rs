@@ -210,10 +210,16 @@ impl Store {
         match oldest.files(self.disk(), self.schemas()) {
             Ok(named) => old.retain(|path| !named.contains(&**path)),
             // Another one is removing it just now, and does what else there is to do.
-            Err(error) if error.code() == Code::NotFound => old.clear(),
+            Err(error) if error.code() == Code::NotFound || self.is_being_removed(oldest) => old.clear(),
             Err(error) => return Err(error),
         }
         Ok(old)
+    }
+
+    /// Whether a segment of a checkpoint is gone: they are removed before it. One that was opened before may be `Corrupt` when it is read.
+    fn is_being_removed(&self, checkpoint: &Checkpoint) -> bool {
+        let segments = &checkpoint.segments;
+        segments.iter().any(|segment| !self.may_be_there(&segment.path))
     }
 
     fn is_given_up(&self, path: &str, began: Duration) -> Result<bool> {

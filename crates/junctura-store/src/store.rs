@@ -466,7 +466,7 @@ impl Store {
     }
 
     /// Whether it is not known that there is no such file.
-    fn may_be_there(&self, file: &str) -> bool {
+    pub(crate) fn may_be_there(&self, file: &str) -> bool {
         let looked = self.disk().modified(file);
         !looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
