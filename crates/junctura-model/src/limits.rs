@@ -2,8 +2,10 @@
 
 use core::time::Duration;
 
+use crate::schema::AttributeBits;
+
 /// Attributes that a schema, or an object of an open schema, may have.
-pub const ATTRIBUTES_MAX: usize = 64;
+pub const ATTRIBUTES_MAX: usize = AttributeBits::BITS as usize;
 /// Bytes of one canonical value, or of one item of a list.
 pub const VALUE_BYTES_MAX: usize = 1024;
 /// Bytes of the canonical text of a whole list.

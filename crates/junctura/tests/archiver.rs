@@ -246,7 +246,7 @@ fn more_may_be_set_aside_than_are_held_at_once() {
 }
 
 /// An object may have so many.
-const ATTRIBUTES_MAX: usize = 64;
+const ATTRIBUTES_MAX: usize = 128;
 
 /// As one object, an array has two attributes more.
 #[test]

@@ -4,7 +4,7 @@ use super::fill::{bits, check_allowed};
 use super::{Entry, RecordRef, Texts, raw_items};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::schema::{AttrId, Attribute, Schema, is_name};
+use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
 use crate::text::{quote_into, unquote};
 use crate::value::{Given, Shown, Type, writes};
 
@@ -26,7 +26,7 @@ impl Schema {
         self.check_entries(bytes, 0)
     }
 
-    fn check_entries<'a>(&self, bytes: &'a [u8], required: u64) -> Result<RecordRef<'a>> {
+    fn check_entries<'a>(&self, bytes: &'a [u8], required: AttributeBits) -> Result<RecordRef<'a>> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Error::new(
                 Code::TooLarge,
@@ -34,7 +34,7 @@ impl Schema {
                 format!("more than {RECORD_BYTES_MAX} bytes"),
             ));
         }
-        let (mut rest, mut seen, mut key_end) = (bytes, 0u64, 0);
+        let (mut rest, mut seen, mut key_end) = (bytes, AttributeBits::default(), 0);
         let texts = Texts::of(bytes);
         let mut open = OpenSeen { last: &[], count: 0 };
         while !rest.is_empty() {
@@ -44,7 +44,7 @@ impl Schema {
                 open.check(self, &entry)
             } else {
                 let checked = self.check_declared(&entry, texts, seen);
-                seen |= 1u64.wrapping_shl(u32::from(entry.id.0));
+                seen |= AttributeBits::wrapping_shl(1, u32::from(entry.id.0));
                 checked
             };
             checked.map_err(|error| error.at(position))?;
@@ -57,7 +57,7 @@ impl Schema {
         Ok(RecordRef::trusted(bytes))
     }
 
-    fn check_declared<'a>(&self, entry: &Entry<'a>, texts: Texts<'a>, seen: u64) -> Result<()> {
+    fn check_declared<'a>(&self, entry: &Entry<'a>, texts: Texts<'a>, seen: AttributeBits) -> Result<()> {
         let attribute = self
             .attributes()
             .get(entry.id.index())
@@ -73,7 +73,7 @@ impl Schema {
         }
     }
 
-    fn check_whole(&self, seen: u64, required: u64, open: usize, key_bytes: &[u8]) -> Result<()> {
+    fn check_whole(&self, seen: AttributeBits, required: AttributeBits, open: usize, key_bytes: &[u8]) -> Result<()> {
         if let Some(missing) = bits(required & !seen).next() {
             return Err(Error::new(
                 Code::SchemaMismatch,

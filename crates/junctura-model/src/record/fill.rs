@@ -3,7 +3,7 @@
 use super::RecordRef;
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::schema::{AttrId, Attribute, Schema, is_name};
+use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
 use crate::text::quote_into;
 use crate::value::{Count, Given, Shown, Type};
 
@@ -74,7 +74,7 @@ struct Filling<'s, 'a> {
     schema: &'s Schema,
     out: &'s mut Vec<u8>,
     /// One bit for each declared attribute that is there.
-    seen: u64,
+    seen: AttributeBits,
     /// Are the entries in the order of their ids so far?
     sorted: bool,
     /// Where the entry of each attribute in `seen` begins.
@@ -301,7 +301,7 @@ impl<'a> Filling<'_, 'a> {
 }
 
 /// The attributes whose bits are set, in order.
-pub(super) fn bits(mut set: u64) -> impl Iterator<Item = AttrId> {
+pub(super) fn bits(mut set: AttributeBits) -> impl Iterator<Item = AttrId> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| AttrId(set.trailing_zeros() as u8));
         set &= set.wrapping_sub(1);

@@ -144,16 +144,16 @@ fn limits_hold_at_the_edge() {
     let with_list = |items: &[Given<'_>]| refused_or_len(&schema, &[&small_key[..], &[("l", L(items))]].concat());
     assert!(with_list(&items[..15]).is_ok());
     assert_eq!(with_list(&items), Err(Code::TooLarge));
-    let names: Vec<String> = (0..64).map(|at| format!("n{at}")).collect();
+    let names: Vec<String> = (0..128).map(|at| format!("n{at}")).collect();
     let open: Vec<_> = names.iter().map(|name| (name.as_str(), T("v"))).collect();
     let crowd = |count: usize| refused_or_len(&free(), &[&[("name", T("o"))][..], &open[..count]].concat());
-    assert!(crowd(62).is_ok());
+    assert!(crowd(126).is_ok());
     assert_eq!(
-        crowd(63),
+        crowd(127),
         Err(Code::LimitExceeded),
         "with the default of `space` it is one too many"
     );
-    assert_eq!(crowd(64), Err(Code::LimitExceeded));
+    assert_eq!(crowd(128), Err(Code::LimitExceeded));
     let big = text(VALUE_BYTES_MAX);
     let open: Vec<_> = names.iter().map(|name| (name.as_str(), T(&big))).collect();
     assert_eq!(

@@ -29,6 +29,9 @@ pub use retention::{Consumers, Retention};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u8);
 
+/// One bit for each attribute of a schema: as many as a schema may have.
+pub(crate) type AttributeBits = u128;
+
 impl AttrId {
     /// An attribute that an open schema does not declare: a string outside the key, stored with its name.
     pub const OPEN: AttrId = AttrId(0xff);
@@ -190,9 +193,9 @@ pub struct Schema {
     level_ends: [usize; 3],
     names: Names,
     /// One bit for each attribute that every record has.
-    required: u64,
+    required: AttributeBits,
     /// One bit for each attribute with a default.
-    defaulted: u64,
+    defaulted: AttributeBits,
     /// What stands in front of each value of a key, where it is the first of its level and where not: `{name=`, `,name=`.
     key_frames: Vec<[String; 2]>,
     /// Bytes of a key's text that are not values, at most.
@@ -286,12 +289,12 @@ impl Schema {
     }
 
     /// Bits of the attributes that every record has, defaults filled in.
-    pub(crate) fn required(&self) -> u64 {
+    pub(crate) fn required(&self) -> AttributeBits {
         self.required
     }
 
     /// Bits of the attributes with a default.
-    pub(crate) fn defaulted(&self) -> u64 {
+    pub(crate) fn defaulted(&self) -> AttributeBits {
         self.defaulted
     }
 

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::names::Names;
-use super::{AttrId, Attribute, Durability, Fingerprint, Retention, SameKey, Schema};
+use super::{AttrId, Attribute, AttributeBits, Durability, Fingerprint, Retention, SameKey, Schema};
 use crate::key::HASH_NAME;
 
 /// See the module. Attributes stand in the order of their ids.
@@ -59,7 +59,7 @@ impl Schema {
     }
 }
 
-fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> u64 {
+fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> AttributeBits {
     attributes
         .iter()
         .enumerate()

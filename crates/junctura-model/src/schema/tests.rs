@@ -244,8 +244,8 @@ fn limits_hold() {
         let attributes = lines.concat();
         Schema::parse_yaml(&format!("name: n\nkey: {{dataset: [a0]}}\nattributes:\n{attributes}"))
     };
-    assert_eq!(many(64).unwrap().attributes().len(), 64);
-    assert!(many(65).unwrap_err().cause().contains("more than 64 attributes"));
+    assert_eq!(many(128).unwrap().attributes().len(), 128);
+    assert!(many(129).unwrap_err().cause().contains("more than 128 attributes"));
     let huge = " ".repeat(crate::limits::SCHEMA_BYTES_MAX + 1);
     assert_eq!(Schema::parse_yaml(&huge).unwrap_err().code(), Code::TooLarge);
     let long = SMALL.replace("default: x", &format!("default: {}", "x".repeat(1025)));

@@ -248,9 +248,9 @@ fn a_bad_file_is_refused_with_its_place_and_what_stands_there() {
 fn limits_hold() {
     let cause = |text: &str| Schema::parse_fdb(text, "x").unwrap_err().cause().to_owned();
     let attributes = |count: usize| (0..count).map(|at| format!("a{at}")).collect::<Vec<_>>().join(",");
-    assert_eq!(read(&format!("[b[c[{}]]]", attributes(62)))[0].key_len(), 64);
-    assert!(cause(&format!("[b[c[{}]]]", attributes(63))).contains("more than 64 attributes in one rule"));
-    assert!(cause(&format!("[b[c[{}]]]", attributes(65))).contains("more than 64 attributes"));
+    assert_eq!(read(&format!("[b[c[{}]]]", attributes(126)))[0].key_len(), 128);
+    assert!(cause(&format!("[b[c[{}]]]", attributes(127))).contains("more than 128 attributes in one rule"));
+    assert!(cause(&format!("[b[c[{}]]]", attributes(129))).contains("more than 128 attributes"));
     let rules = |count: usize| format!("[a{}]", "[b[c]]".repeat(count));
     assert_eq!(read(&rules(1024)).len(), 1024);
     assert!(cause(&rules(1025)).contains("1024 rules"));
