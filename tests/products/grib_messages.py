@@ -61,7 +61,7 @@ def latlon(rows: int, columns: int, ends: tuple[float, float, float, float], val
     given = {f"{name}GridPointInDegrees": end for name, end in zip(names, ends, strict=True)}
     shape: dict[str, float] = {"Ni": columns, "Nj": rows}
     if min(rows, columns) > 1:
-        shape["iDirectionIncrementInDegrees"] = abs((ends[3] - ends[1]) % 360) / (columns - 1)
+        shape["iDirectionIncrementInDegrees"] = ((ends[3] - ends[1]) % 360 or 360) / (columns - 1)
         shape["jDirectionIncrementInDegrees"] = abs(ends[2] - ends[0]) / (rows - 1)
     sample = f"regular_ll_pl_grib{keys.pop('edition', 2)}"
     return _made(sample, {**shape, **keys, **given, "bitsPerValue": 24}, values)

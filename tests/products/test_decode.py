@@ -163,6 +163,18 @@ def test_a_globe_that_begins_elsewhere_is_turned() -> None:
     assert field.on == grid("30/30") and np.allclose(field.values, values, rtol=0, atol=_PACKED)
 
 
+@pytest.mark.parametrize(("west", "east"), [(0, 360), (-180, 180), (180, 540)])
+def test_a_globe_with_one_meridian_at_both_ends_has_it_once(west: int, east: int) -> None:
+    values = _RNG.normal(size=(7, 12))
+    from_west = np.roll(values, -west // 30, axis=1)
+    twice = np.hstack([from_west, from_west[:, :1]])
+    field = decode(grib_messages.latlon(7, 13, (90, west, -90, east), twice))
+    assert field.on == grid("30/30") and np.allclose(field.values, values, rtol=0, atol=_PACKED)
+    twice[0, -1] += 1
+    with pytest.raises(Unsupported, match="on one meridian and differ"):
+        decode(grib_messages.latlon(7, 13, (90, west, -90, east), twice))
+
+
 @pytest.mark.parametrize(
     ("ends", "shape", "name"),
     [

@@ -297,7 +297,7 @@ def _extent(message: _Message) -> _Extent:
     west, east = (message.degrees(key) for key in (_FIRST[1], _LAST[1]))
     if message.number("iScansNegatively"):
         west, east = east, west
-    if east < west:
+    if east < west or (east == west and columns > 1):
         west -= 360
     elif west >= 180:
         west, east = west - 360, east - 360
@@ -352,11 +352,20 @@ def _placed(message: _Message, whole: Grid, extent: _Extent, name: str) -> tuple
     if (rows[1] - rows[0] + 1, last - first + 1) != (extent.rows, extent.columns):
         raise Unsupported(name, f"it does not have all rows and columns of {whole.name} between its ends")
     values = _in_order(message, extent)
-    if (extent.rows, extent.columns) == whole.shape:
+    if last - first == whole.shape[1]:
+        values, last = _without_repeated(values, name), last - 1
+    if values.shape == whole.shape:
         return _fitting(whole, np.roll(values, first, axis=1))
     north, south = whole.latitudes[rows]
     west, east = _outward(first * spacing, -1), _outward(last * spacing, 1)
     return _fitting(whole.crop(_outward(north, 1), west, _outward(south, -1), east), values)
+
+
+def _without_repeated(values: Floats, name: str) -> Floats:
+    """Values of a whole circle without the last column, which is the first one again."""
+    if not np.array_equal(values[:, 0], values[:, -1], equal_nan=True):
+        raise Unsupported(name, "its first and last columns are on one meridian and differ")
+    return np.ascontiguousarray(values[:, :-1])
 
 
 def _nearest(latitudes: Floats, wanted: list[float]) -> npt.NDArray[np.intp]:
