@@ -40,7 +40,7 @@ pub(crate) struct FilesArguments {
     messages: MessageArguments,
 }
 
-/// What becomes of the messages of a GRIB file.
+/// Options for the messages of a GRIB file.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct MessageArguments {
     /// Fail where a field has the key of an earlier field of the same file, instead of replacing it
@@ -314,6 +314,9 @@ impl FilesArguments {
         payload: Payload<'_, G::Room>,
     ) -> Result<()> {
         let given = header::given(attributes);
+        if !self.messages.strict && taken.places.len() >= KEYS_MAX {
+            taken.places.clear();
+        }
         let before = taken.note(schema, &given, place)?;
         if let Some(before) = before.as_ref().filter(|_| self.messages.strict) {
             let cause = format!("has the key of {before} of the same file, {}", taken.key);
@@ -354,6 +357,9 @@ impl FilesArguments {
             .or_else(|error| goal.failed(error))
     }
 }
+
+/// Keys of a file that are remembered, some 80 MB: a pipe may give fields for ever. With `--strict`, all are.
+const KEYS_MAX: usize = 1 << 20;
 
 /// The schema of a file's objects, and which keys it has had.
 type Known<'a> = (&'a Schema, &'a mut Taken);

@@ -20,7 +20,7 @@ struct Taker<'a> {
     counts: FileCounts,
 }
 
-/// What is asked of the messages of a file.
+/// Options for the messages of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileOptions {
     /// Fail where a field has the key of an earlier field of the same file.
@@ -29,7 +29,7 @@ pub struct FileOptions {
     pub keep_messages: bool,
 }
 
-/// What a file had.
+/// Counts of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
     /// Objects that were handed over.
