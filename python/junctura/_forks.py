@@ -26,6 +26,8 @@ _changed = threading.Condition()
 # How many passages each thread is in, by its number; how many threads are forking.
 _inside: dict[int, int] = {}
 _forking = 0
+# Which threads wait for which locks, in the order in which they came.
+_waiting: list[tuple[int, Lock]] = []
 
 
 @contextlib.contextmanager
@@ -48,8 +50,6 @@ def imported(name: str) -> ModuleType:
 
     """
     with passage():
-        # What acts at forks itself is there before one waits for the longer import.
-        importlib.import_module("concurrent.futures.thread")
         return importlib.import_module(name)
 
 
@@ -78,7 +78,10 @@ def leave() -> None:
 
 
 class Lock:
-    """A passage for one thread at a time, which may enter several times. No other thread has it in a forked child."""
+    """A passage for one thread at a time, which may enter several times. No other thread has it in a forked child.
+
+    Threads have it in the order in which they came, so that one which takes it again and again leaves it to others.
+    """
 
     def __init__(self) -> None:
         self._owner: int | None = None
@@ -88,8 +91,13 @@ class Lock:
         here = threading.get_ident()
         with _changed:
             # Who waits is in no passage: the thread that has the lock may fork.
-            _wait(here, self)
-            self._owner = here
+            _waiting.append((here, self))
+            try:
+                _wait(here, self)
+                self._owner = here
+            finally:
+                _waiting.remove((here, self))
+                _changed.notify_all()
             self._depth += 1
             _inside[here] = _inside.get(here, 0) + 1
 
@@ -104,13 +112,20 @@ class Lock:
             leave()
 
     def is_for(self, thread: int) -> bool:
-        """Whether a thread may have it now."""
-        return self._owner in (None, thread)
+        """Whether a thread that waits for it may have it now."""
+        if self._owner is not None:
+            return self._owner == thread
+        # One that the fork does not let in would keep it from one that the fork waits for.
+        return thread == next((other for other, lock in _waiting if lock is self and _goes_on(other)), None)
+
+
+def _goes_on(thread: int) -> bool:
+    # A thread that is inside goes on: a fork waits for it.
+    return not _forking or thread in _inside
 
 
 def _wait(here: int, lock: Lock | None) -> None:
-    # A thread that is inside goes on: a fork waits for it.
-    while (_forking and here not in _inside) or not (lock is None or lock.is_for(here)):
+    while not (_goes_on(here) and (lock is None or lock.is_for(here))):
         _changed.wait()
 
 
@@ -118,6 +133,8 @@ def _before() -> None:
     global _forking
     _changed.acquire()
     _forking += 1
+    # Now those who are inside come first.
+    _changed.notify_all()
     here = threading.get_ident()
     while _inside.keys() - {here}:
         _changed.wait()
@@ -134,6 +151,10 @@ def _in_child() -> None:
     global _forking, _changed
     # Threads that waited here are not in the child.
     _forking, _changed = 0, threading.Condition()
+    _waiting.clear()
 
 
+# A fork takes locks of these. What is registered last acts first: who is waited for here may still need them.
+for _name in ("logging", "concurrent.futures.thread"):
+    importlib.import_module(_name)
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

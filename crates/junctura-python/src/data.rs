@@ -12,9 +12,7 @@ use junctura::{Bundle, Code, Given, OfferOptions, Pool, Schema};
 use junctura_model::{Kind, Type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
 
 use crate::allocation::{Allocation, Filled};
@@ -24,15 +22,18 @@ use crate::error::{OrRaise, invalid};
 use crate::exchange;
 use crate::given::{Attributes, type_name};
 use crate::interpreter::module;
+use crate::kept::{AttributeName, Kept};
 use crate::options::schema_of;
 use crate::version::Version;
 
+static MASK: AttributeName = AttributeName::new("mask");
+
 /// The half of this that NumPy does.
 pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
-    static ARRAYS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    static ARRAYS: Kept<Py<PyModule>> = Kept::new();
     Ok(ARRAYS
-        .get_or_try_init(py, || {
-            Ok::<_, PyErr>(module(py, "junctura._arrays")?.cast_into::<PyModule>()?.unbind())
+        .get_or_make(py, || {
+            Ok(module(py, "junctura._arrays")?.cast_into::<PyModule>()?.unbind())
         })?
         .bind(py))
 }
@@ -221,7 +222,7 @@ fn read<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>,
     let py = object.py();
     match PyUntypedBuffer::get(object) {
         // The buffer of a masked array lacks its mask.
-        Ok(_) if object.hasattr(intern!(py, "mask"))? => by_numpy(room, object),
+        Ok(_) if MASK.is_of(object)? => by_numpy(room, object),
         Ok(buffer) => match crate::dtype::name(&buffer) {
             Some(dtype) if buffer.is_c_contiguous() => Ok(lend(buffer, dtype)),
             _ => by_numpy(room, object),

@@ -3,13 +3,13 @@
 use junctura::{Advice, Code, Error};
 use junctura_model::selector::explain_error;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::interrupt;
+use crate::kept::Kept;
 
 /// The exception classes, in the order of `Code::ALL`.
-static CLASSES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+static CLASSES: Kept<Vec<Py<PyAny>>> = Kept::new();
 
 /// Turns what went wrong into the exception that Python gets.
 pub(crate) trait OrRaise<T> {
@@ -53,7 +53,7 @@ pub(crate) fn closed(py: Python<'_>, subject: &str, cause: &str) -> PyErr {
 }
 
 fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
-    let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
+    let classes = CLASSES.get_or_make(py, || {
         let module = py.import("junctura.errors")?;
         Code::ALL
             .iter()

@@ -3,13 +3,13 @@
 //! What is exported keeps its owner, as every view does: an object is not given back, and an allocation not offered, while
 //! anybody looks at it. NumPy does the exporting; what cannot be written to says so, or is refused to who could not hear it.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::allocation::Allocation;
 use crate::data::arrays;
 use crate::interpreter::{called, module};
+use crate::kept::AttributeName;
 use crate::object::Object;
 
 /// An array's capsule; `array` is of ours.
@@ -117,6 +117,8 @@ impl Allocation {
     }
 }
 
+static DIMS: AttributeName = AttributeName::new("dims");
+
 /// The array within one that has labels, and what these say, without what was said already.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
@@ -124,7 +126,7 @@ pub(crate) fn labels<'py>(
     names: impl FnOnce() -> Vec<String>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
     // Arrays of other libraries have no named dimensions.
-    if data.is_exact_instance_of::<PyBytes>() || !data.hasattr(intern!(data.py(), "dims"))? {
+    if data.is_exact_instance_of::<PyBytes>() || !DIMS.is_of(data)? {
         return Ok(None);
     }
     if !arrays(data.py())?.call_method1("is_labelled", (data,))?.extract()? {

@@ -2,15 +2,19 @@
 
 #![allow(unsafe_code)]
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::type_object::PyTypeInfo;
+use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDict, PyMapping, PyTime};
+
+use crate::follow::Gap;
 
 const NONE: i64 = -1;
+const FORKS: &str = "junctura._forks";
 
 /// # Errors
 /// `ImportError` in any interpreter of this process but the first that imports the package.
@@ -26,10 +30,33 @@ pub(crate) fn refuse_others() -> PyResult<()> {
     }
 }
 
+/// Makes now what PyO3 makes at its first use under a lock: a child would wait for ever for that of another thread.
+pub(crate) fn make_ready(py: Python<'_>) -> PyResult<()> {
+    PyMapping::type_object(py);
+    PyDate::type_object(py);
+    PyDateTime::type_object(py);
+    PyTime::type_object(py);
+    PyDelta::type_object(py);
+    // How an instance of a class is made; the attributes that the name of a class is of.
+    let one = Py::new(
+        py,
+        Gap {
+            items: Vec::new(),
+            unnamed: 0,
+            reason: String::new(),
+        },
+    )?
+    .into_bound(py)
+    .get_type();
+    one.fully_qualified_name()?;
+    one.name()?;
+    Path::new("").into_pyobject(py)?;
+    Ok(())
+}
+
 /// A module of the package that not every program needs. A fork waits until it is imported.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import(intern!(py, "junctura._forks"))?
-        .call_method1(intern!(py, "imported"), (name,))
+    py.import(FORKS)?.call_method1("imported", (name,))
 }
 
 /// What a function of such a module returns, for one argument; a fork waits for it.
@@ -39,8 +66,7 @@ pub(crate) fn called<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let given = (module, function, argument.as_any());
-    py.import(intern!(py, "junctura._forks"))?
-        .call_method(intern!(py, "called"), given, options)
+    py.import(FORKS)?.call_method("called", given, options)
 }
 
 static ENDING: AtomicBool = AtomicBool::new(false);

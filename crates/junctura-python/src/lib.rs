@@ -36,6 +36,7 @@ mod given;
 mod grib;
 mod interpreter;
 mod interrupt;
+mod kept;
 mod object;
 mod offer_many;
 mod options;
@@ -112,6 +113,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::interpreter::refuse_others()?;
+        crate::interpreter::make_ready(module.py())?;
         crate::interpreter::watch_for_the_end(module.py())
     }
 

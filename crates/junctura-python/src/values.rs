@@ -9,8 +9,10 @@ use junctura::Schema;
 use junctura_model::{Kind, Type, list_items};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::interpreter::module;
+use crate::kept::Kept;
 
 /// Attributes with typed values.
 pub(crate) fn attributes<'py, 'a>(
@@ -61,12 +63,15 @@ fn number<'py, T: std::str::FromStr + IntoPyObjectExt<'py>>(
 }
 
 fn decimal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-    static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static DECIMAL: Kept<Py<PyAny>> = Kept::new();
     if let Ok(whole) = text.parse::<i64>() {
         return whole.into_bound_py_any(py);
     }
     match text.parse::<f64>() {
         Ok(number) if format!("{number:?}") == text => number.into_bound_py_any(py),
-        _ => DECIMAL.import(py, "decimal", "Decimal")?.call1((text,)),
+        _ => DECIMAL
+            .get_or_make(py, || Ok(module(py, "decimal")?.getattr("Decimal")?.unbind()))?
+            .bind(py)
+            .call1((text,)),
     }
 }

@@ -1,0 +1,41 @@
+//! What is made at its first use and kept for the life of the process.
+
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// Made at its first use. Nobody has a lock while another thread runs Python, as with `PyOnceLock`: a child that was forked by
+/// that thread would wait for ever.
+pub(crate) struct Kept<T>(OnceLock<T>);
+
+impl<T> Kept<T> {
+    pub(crate) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// What is kept. Threads that come at once may each make one, of which one is kept.
+    pub(crate) fn get_or_make(&self, _py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
+        if let Some(made) = self.0.get() {
+            return Ok(made);
+        }
+        let made = make()?;
+        Ok(self.0.get_or_init(|| made))
+    }
+}
+
+/// The name of an attribute, as Python compares it fastest.
+pub(crate) struct AttributeName(&'static str, Kept<Py<PyString>>);
+
+impl AttributeName {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self(name, Kept::new())
+    }
+
+    /// Whether an object has an attribute of this name.
+    pub(crate) fn is_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = object.py();
+        let name = self.1.get_or_make(py, || Ok(PyString::intern(py, self.0).unbind()))?;
+        object.hasattr(name.bind(py))
+    }
+}
