@@ -36,6 +36,18 @@ PROGRAMS = {
                 bundle.offer(b"payload", name=f"part-{number}", kind="part")
             bundle.seal()
         """,
+    "ask.py": """
+        # Goes on when what was made of its object is there.
+        import os, junctura
+        with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool:
+            pool.offer(b"payload", name="question", kind="field")
+            pool.demand(name="answer", timeout=60)
+        """,
+    "answer.py": """
+        import os, junctura
+        with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool:
+            pool.offer(b"payload", name="answer", kind="answer")
+        """,
     "consume.py": """
         import os, sys, junctura
         with junctura.Pool(os.environ["JUNCTURA_POOL"]) as pool:

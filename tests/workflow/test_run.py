@@ -57,6 +57,13 @@ def test_producers_services_and_consumers_of_each_object(tmp_path: Path) -> None
     assert reason["kind"] == "object" and reason["attributes"]["kind"] == "field"
 
 
+def test_a_task_for_an_object_runs_while_its_producer_goes_on(tmp_path: Path) -> None:
+    answer = "  answer:\n    run: [python, answer.py]\n    start: {each: kind=field}\n"
+    real = Real(tmp_path, HEAD + "  ask:\n    run: [python, ask.py]\n" + answer)
+    real.run(0)
+    assert real.outcomes() == {"ask": "done", "answer-1": "done"}
+
+
 def test_an_object_and_a_bundle_start_a_task_each(tmp_path: Path) -> None:
     real = Real(
         tmp_path,
