@@ -1,4 +1,4 @@
-//! Files, read from front to back, and what they have as objects: of a GRIB file each message, of any other file its bytes.
+//! Files, read from front to back, and what they have as objects: of a GRIB file each field, of any other file its bytes.
 
 use std::collections::HashMap;
 use std::fs::Metadata;

@@ -1,6 +1,6 @@
 //! `junctura put`: files become objects.
 //!
-//! Of a GRIB file each message is an object, described by its own header. Any other file is one object, described by the
+//! Of a GRIB file each field is an object, described by its own header. Any other file is one object, described by the
 //! user. Files are read from front to back with bounded memory: small messages through a buffer, large ones straight into
 //! the pool; offers are not awaited one by one.
 
@@ -29,7 +29,7 @@ use tally::{Tally, TellArguments};
 pub use messages::{FileCounts, FileOptions, each_message};
 
 const EXAMPLES: &str = "Examples:
-  junctura put forecast.grib                                   each message by its header
+  junctura put forecast.grib                                   each field by its header
   junctura put --set class=rd --set expver=test run/*.grib2    the same, partly renamed
   junctura put plume.png --schema free --set name=plume        any file, described here
   ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
@@ -42,7 +42,7 @@ When a file is damaged, what was good before it is in the pool, and the error na
 
 /// Put files into the pool
 ///
-/// Each message of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
+/// Each field of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
 /// attributes that its header gives: class, stream, date, time, step, levelist, param and so on. Any other file becomes one
 /// object with the attributes given by --set; where `name` is part of the key and not given, it is the file's name.
 #[allow(

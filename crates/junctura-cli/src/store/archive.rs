@@ -14,7 +14,7 @@ use crate::schema_files;
 use crate::serve::half_of_memory;
 
 const EXAMPLES: &str = "Examples:
-  junctura archive --store /data/archive forecast.grib          each message by its header
+  junctura archive --store /data/archive forecast.grib          each field by its header
   junctura archive --store /data/archive --create run/*.grib2   into a new store, if there is none
   junctura archive --store /data/archive plume.png --schema free --set name=plume
   ssh cluster cat out.grib | junctura archive --store /data/archive --every 1000 -
@@ -22,7 +22,7 @@ When a file is damaged nothing of this command is visible, but for what --every 
 
 /// Keep files in a store
 ///
-/// Each message of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
+/// Each field of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
 /// attributes that its header gives. Any other file becomes one object with the attributes given by --set; where `name` is
 /// part of the key and not given, it is the file's name. All of them become visible at once, when all of them are on the disk.
 #[derive(Args, Debug)]
