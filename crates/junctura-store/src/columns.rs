@@ -22,6 +22,9 @@ const SCHEMA: &str = "_schema";
 /// Values of undeclared attributes that a batch may have, with those that objects do not have: four bytes each.
 pub(crate) const OPEN_VALUES_MAX: u64 = if cfg!(test) { 1 << 16 } else { 1 << 30 };
 
+/// The number of objects that do not have an attribute, in its column.
+const NONE: i32 = -1;
+
 /// One attribute in all tables.
 struct Attribute<'a> {
     name: String,
@@ -81,14 +84,30 @@ impl Listing {
         let count = self.count()?;
         let attributes = self.attributes();
         let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else {
-            return Ok((Vec::new(), vec![-1; count as usize]));
+            return Ok((Vec::new(), vec![NONE; count as usize]));
         };
-        let column = self.joined(attribute)?;
-        let values = column.values().map(str::to_owned).collect();
-        Ok((
-            values,
-            column.numbers_of(0..count).map(|number| number as i32 - 1).collect(),
-        ))
+        let (mut values, mut numbers) = (Vec::new(), Vec::with_capacity(count as usize));
+        let mut known: HashMap<&str, i32> = HashMap::new();
+        let mut columns = attribute.columns.iter().peekable();
+        for (part, (_, _, rows)) in self.parts().enumerate() {
+            let Some((_, column)) = columns.next_if(|(of, _)| *of == part) else {
+                numbers.resize(numbers.len() + rows.len(), NONE);
+                continue;
+            };
+            // What stands for each of its values, from when one is seen.
+            let mut here = vec![None; column.values_len() + 1];
+            here[0] = Some(NONE);
+            numbers.extend(rows.iter().map(|&row| {
+                *here[column.number(row) as usize].get_or_insert_with(|| {
+                    let text = column.text(row).unwrap_or_default();
+                    *known.entry(text).or_insert_with(|| {
+                        values.push(text.to_owned());
+                        values.len() as i32 - 1
+                    })
+                })
+            }));
+        }
+        Ok((values, numbers))
     }
 
     fn count(&self) -> Result<u32> {

@@ -231,8 +231,13 @@ impl Listing {
         for text in &texts {
             list.append(values::value(py, owner, name, text)?)?;
         }
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        Ok((list, PyBytes::new(py, &bytes)))
+        let bytes = PyBytes::new_with(py, numbers.len() * size_of::<i32>(), |into| {
+            for (place, number) in into.as_chunks_mut().0.iter_mut().zip(&numbers) {
+                *place = number.to_ne_bytes();
+            }
+            Ok(())
+        })?;
+        Ok((list, bytes))
     }
 
     /// Where its store is, as `Store` takes it.
