@@ -248,6 +248,18 @@ def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:
         pool.offer_chunks(lazy[lazy > 3], name="u")
 
 
+def test_chunks_go_through_pools_of_several_schemas(tmp_path: Path) -> None:
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(FIELD, chunks=15)
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nkey: {element: [run]}\nattributes: {run: {type: integer}}\n")
+    for schemas in (["mars", "free"], ("free", own), [junctura.Schema.builtin("free"), "mars"]):
+        with junctura.Pool(schema=schemas) as pool:
+            pool.offer_chunks(lazy, schema="free", name="t")
+            taken = pool.demand_chunks("name=t", schema="free", chunks=8)
+            np.testing.assert_array_equal(taken.compute(), FIELD)
+
+
 def test_labels_of_chunks_are_attributes(pool: junctura.Pool) -> None:
     xarray = pytest.importorskip("xarray")
     dask = pytest.importorskip("dask.array")

@@ -80,7 +80,7 @@ class InPool:
     """A pool, by what it takes to open it again."""
 
     url: str
-    # Values are texts, numbers, or None.
+    # Values are texts, numbers, None, or tuples of such.
     options: tuple[tuple[str, Any], ...]
 
     @staticmethod
@@ -189,6 +189,9 @@ class Objects:
 
 
 def _plain(value: Any) -> Any:
+    """An option as what can be compared, hashed and sent to another process; a schema may be a list of them."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(one) for one in value)
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
