@@ -33,7 +33,8 @@ _CALLED = {"levelist": "level"}
 # Of what is missing, so much is named.
 _NAMED_MAX = 5
 # Attributes that say what kind of grid an object has, without a look at its payload.
-_OF_GRIDS = ("gridType", "points")
+_FINGERPRINT = "md5GridSection"
+_OF_GRIDS = ("gridType", "points", _FINGERPRINT)
 
 
 class Fields(BackendEntrypoint):
@@ -260,17 +261,20 @@ class _Cubes:
     def _check_grids(self, name: str, numbers: Array, table: Array, grid: _Grid) -> None:
         """Raises InvalidArgument if fields of a variable are known to be on different grids.
 
-        It compares what the catalogue has of all fields, and the headers of those at the ends of each axis. `_Values`
-        compares each field that is read.
+        It compares what the catalogue has of all fields. Where it does not have the fingerprints of their grids, as of
+        what was archived without `junctura archive`, it compares the headers of those at the ends of each axis, too;
+        `_Values` compares each field that is read.
         """
         if grid.where is None:
             return
         for attribute in _OF_GRIDS:
             if attribute in self.schema.attributes:
-                along = self._column(attribute)[1][numbers]
-                others = numbers[(along != along[0]) & (along >= 0)]
-                if len(others) and along[0] >= 0:
-                    self._check_grid(name, int(others[0]), grid)
+                along, firsts = np.unique(self._column(attribute)[1][numbers], return_index=True)
+                # One grid may be stated in different octets.
+                for number in numbers[np.sort(firsts)][1:]:
+                    self._check_grid(name, int(number), grid)
+                if attribute == _FINGERPRINT and along[0] >= 0:
+                    return
         for axis, extent in enumerate(table.shape):
             end = tuple(extent - 1 if at == axis else 0 for at in range(table.ndim))
             if table[end] >= 0 and table[end] != numbers[0]:

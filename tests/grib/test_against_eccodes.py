@@ -37,6 +37,7 @@ DESCRIPTIVE = [
     "Ni",
     "Nj",
     "numberOfDataPoints",
+    "md5GridSection",
 ]
 
 

@@ -64,19 +64,51 @@ def test_fields_on_different_grids_are_refused(tmp_path: Path, case: str) -> Non
         assert xarray.open_dataset(store.path, engine="junctura", selector=f"levelist={level}").data_vars
 
 
-def test_a_field_in_the_middle_of_an_axis_is_refused_when_it_is_read(tmp_path: Path) -> None:
-    steps = [_at(step=step, **(_ELSEWHERE if step == 6 else {})) for step in (0, 6, 12)]
-    store = _stored(tmp_path, *steps)
+# Which of three steps is on another grid, not at an end of their axis.
+_MIDDLE = r"different grids, .* 5 and 45 and .* 185 and 225.*step=0 or step=6"
+
+
+def _with_one_elsewhere(path: Path) -> junctura.Store:
+    return _stored(path, *(_at(step=step, **(_ELSEWHERE if step == 6 else {})) for step in (0, 6, 12)))
+
+
+def test_a_field_in_the_middle_of_an_axis_is_refused(tmp_path: Path) -> None:
+    store = _with_one_elsewhere(tmp_path)
+    with pytest.raises(junctura.InvalidArgument, match=_MIDDLE):
+        xarray.open_dataset(store.path, engine="junctura")
+    for as_ in ("xarray", "array"):
+        with pytest.raises(junctura.InvalidArgument, match=_MIDDLE):
+            from_selector(store=store, as_=as_)
+    with junctura.Pool(schema="mars") as pool:
+        for obj in store.list():
+            pool.offer(bytes(obj), obj.attributes)
+        with pytest.raises(junctura.InvalidArgument, match=_MIDDLE):
+            from_selector(pool=pool, as_="xarray")
+
+
+def test_without_its_fingerprint_it_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    plain = junctura.Store.create(tmp_path / "plain", schema="mars")
+    with plain:
+        for obj in _with_one_elsewhere(tmp_path).list():
+            about = {name: value for name, value in obj.attributes.items() if name != "md5GridSection"}
+            plain.archive(bytes(obj), about)
     for data in (
-        xarray.open_dataset(store.path, engine="junctura"),
-        from_selector(store=store, as_="xarray"),
+        xarray.open_dataset(plain.path, engine="junctura"),
+        from_selector(store=plain, as_="xarray"),
     ):
         array = data[next(iter(data.data_vars))]
         assert np.isfinite(array.isel(step=[0, 2]).values).all()
-        with pytest.raises(
-            junctura.InvalidArgument, match=r"different grids, .* 5 and 45 and .* 185 and 225.*step=0 or step=6"
-        ):
+        with pytest.raises(junctura.InvalidArgument, match=_MIDDLE):
             array.isel(step=1).load()
+
+
+@pytest.mark.parametrize("kind", ["regular_ll", "regular_gg", "lambert"])
+@pytest.mark.parametrize("edition", [1, 2])
+def test_the_fingerprint_of_an_archived_grid_is_that_of_eccodes(tmp_path: Path, kind: str, edition: int) -> None:
+    content = scanned(kind, 0, edition)
+    handle = eccodes.codes_new_from_message(content)
+    assert _stored(tmp_path, content).list()[0]["md5GridSection"] == eccodes.codes_get(handle, "md5GridSection")
+    eccodes.codes_release(handle)
 
 
 def test_variables_that_share_a_dimension_are_on_one_grid(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 //! What describes a field: its grid, its packing, and the other keys that are not mars keys.
 
+use md5::{Digest, Md5};
+
 use crate::head::{Head, computed};
 use crate::identity;
 use crate::keys::Keys;
@@ -66,6 +68,7 @@ pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
         ("typeOfLevel", head.value(&TYPE_OF_LEVEL, 0)),
         ("stepType", head.value(&STEP_TYPE, 0)),
         ("gridType", grid.kind.map(Value::fixed)),
+        ("md5GridSection", fingerprint(sections, head.message)),
         ("packingType", grid.packing.map(Value::fixed)),
         ("Ni", grid.ni.map(number)),
         ("Nj", grid.nj.map(number)),
@@ -85,6 +88,17 @@ pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
             identity::edition2(head, sections.by_number[4])
         },
     )
+}
+
+/// The MD5 of the section that states the grid, as ecCodes' key `md5GridSection`; none where the grid has a number of a list.
+fn fingerprint(sections: &Sections, message: &[u8]) -> Option<Value> {
+    let number = if sections.edition == 1 { 2 } else { 3 };
+    let section = sections.by_number[number].of(message);
+    (!section.is_empty()).then(|| {
+        let digits = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]));
+        let text: String = Md5::digest(section).into_iter().flat_map(digits).collect();
+        Value::text(&text)
+    })
 }
 
 const MISSING2: u64 = 0xffff;

@@ -38,7 +38,7 @@ impl Keys {
     }
 
     /// What describes the field without naming it: `edition`, `centre`, `shortName`, `paramId`, `units`, `typeOfLevel`,
-    /// `stepType`, `gridType`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`, `messageLength`, and `fields`, the
+    /// `stepType`, `gridType`, `md5GridSection`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`, `messageLength`, and `fields`, the
     /// number of fields in the message. A message of several fields is described by its first one.
     #[must_use]
     pub fn descriptive(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
