@@ -7,7 +7,7 @@ import importlib.util
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -253,7 +253,9 @@ def test_chunks_go_through_pools_of_several_schemas(tmp_path: Path) -> None:
     lazy = dask.from_array(FIELD, chunks=15)
     own = tmp_path / "own.yaml"
     own.write_text("name: own\nkey: {element: [run]}\nattributes: {run: {type: integer}}\n")
-    for schemas in (["mars", "free"], ("free", own), [junctura.Schema.builtin("free"), "mars"]):
+    several: list[Sequence[str | Path | junctura.Schema]]
+    several = [["mars", "free"], ("free", own), [junctura.Schema.builtin("free"), "mars"]]
+    for schemas in several:
         with junctura.Pool(schema=schemas) as pool:
             pool.offer_chunks(lazy, schema="free", name="t")
             taken = pool.demand_chunks("name=t", schema="free", chunks=8)

@@ -16,11 +16,11 @@ impl<T> Kept<T> {
 
     /// What is kept. Threads that come at once may each make one, of which one is kept.
     pub(crate) fn get_or_make(&self, _py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
-        if let Some(made) = self.0.get() {
-            return Ok(made);
+        if let Some(kept) = self.0.get() {
+            return Ok(kept);
         }
-        let made = make()?;
-        Ok(self.0.get_or_init(|| made))
+        let new = make()?;
+        Ok(self.0.get_or_init(|| new))
     }
 }
 
