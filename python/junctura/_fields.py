@@ -22,6 +22,7 @@ from xarray.core import indexing
 
 from junctura import _forks, _labels, field
 from junctura._axes import Axis, Column, are_days, axis_of, base_times, members
+from junctura._following import Following, following
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
 from junctura.errors import InvalidArgument, NotFound
 
@@ -189,13 +190,13 @@ class _Cubes:
         return bool(name in self.schema.attributes and self._column(name)[0] == [value])
 
     def dataset(self, dropped: set[str], partial: bool, dtype: np.dtype[Any]) -> xarray.Dataset:
-        variables, coords, attrs = {}, self._coordinates(), self._constants()
+        chosen = {name: numbers for name, numbers in self._variables() if name not in dropped}
+        followed = following(self.axes, chosen)
+        variables, coords, attrs = {}, self._coordinates(followed), self._constants()
         grids: dict[str, tuple[str, _Grid]] = {}
         levels: dict[str, field.Level | None] = {}
-        for name, numbers in self._variables():
-            if name in dropped:
-                continue
-            dims, table = self._table(name, numbers, partial)
+        for name, numbers in chosen.items():
+            dims, table = self._table(name, numbers, followed, partial)
             grid = self._grid(int(numbers[0]), dtype)
             self._check_grids(name, numbers, table, grid)
             self._check_between(name, grid, grids)
@@ -212,7 +213,7 @@ class _Cubes:
             variables[name] = xarray.Variable(
                 (*dims, *grid.dims),
                 indexing.LazilyIndexedArray(values),
-                {**grid.attrs, **alone},
+                {**grid.attrs, **alone, **followed.attrs.get(name, {})},
                 {"preferred_chunks": chunks, "dtype": values.dtype},
             )
         _add_levels(levels, variables, coords)
@@ -315,11 +316,13 @@ class _Cubes:
         names, numbers = self._column(self.variable)
         return [(str(name), np.flatnonzero(numbers == at)) for at, name in enumerate(names)]
 
-    def _coordinates(self) -> dict[str, Any]:
+    def _coordinates(self, followed: Following) -> dict[str, Any]:
         """The axes with several values, and those with one that all objects have, but for words."""
         coords: dict[str, Any] = {}
         for name, axis in self.axes.items():
-            if len(axis.values) > 1:
+            if name in followed.coords:
+                coords[name] = xarray.Variable(*followed.coords[name], axis.attrs)
+            elif len(axis.values) > 1 and not followed.has(name):
                 coords[name] = xarray.Variable(name, axis.values, axis.attrs)
             elif axis.values.dtype.kind not in "OU" and (axis.places == 0).all():
                 coords[name] = xarray.Variable((), axis.values[0], axis.attrs)
@@ -334,22 +337,26 @@ class _Cubes:
         }
         return {**alike, "Conventions": "CF-1.7"}
 
-    def _table(self, name: str, members: Array, partial: bool) -> tuple[list[str], Array]:
+    def _table(self, name: str, members: Array, followed: Following, partial: bool) -> tuple[list[str], Array]:
         """The dimensions of a variable, and for each place in its cube the object that is there; -1: none."""
         dims, places = [], []
         for dim, axis in self.axes.items():
             along = axis.places[members]
-            if len(axis.values) > 1 and (along >= 0).any():
+            if len(axis.values) > 1 and not followed.has(dim) and (along >= 0).any():
                 if (along < 0).any():
-                    cause = f"some objects of {name} have no {dim}, and others have: choose by the selector"
-                    raise InvalidArgument("dataset", cause)
+                    cause = f"some objects of {name} have no {dim}, and others have"
+                    raise InvalidArgument("dataset", f"{cause}: choose by the selector{_as_having(axis)}")
                 dims.append(dim)
                 places.append(along)
         shape = tuple(len(self.axes[dim].values) for dim in dims)
         table = np.full(shape, -1, np.int64)
         flat = np.ravel_multi_index(places, shape) if dims else np.zeros(len(members), np.int64)
         if len(np.unique(flat)) < len(flat):
-            raise InvalidArgument("dataset", f"several objects of {name} are at one place: choose by the selector")
+            apart = (axis for axis in self.axes.values() if len(np.unique(axis.places[members] >= 0)) == 2)
+            advice = _as_having(next(apart, None))
+            raise InvalidArgument(
+                "dataset", f"several objects of {name} are at one place: choose by the selector{advice}"
+            )
         table.reshape(-1)[flat] = members
         missing = np.argwhere(table < 0)
         if len(missing) and not partial:
@@ -364,6 +371,14 @@ class _Cubes:
         first = ", ".join(named(place) for place in missing[:_NAMED_MAX])
         more = f" and {len(missing) - _NAMED_MAX} more" if len(missing) > _NAMED_MAX else ""
         return f"missing: {first}{more}; partial=True has NaN there"
+
+
+def _as_having(axis: Axis | None) -> str:
+    """The selectors of those that have a place on an axis, and of those that have none."""
+    if axis is None:
+        return ""
+    attribute = axis.words[0].partition("=")[0]
+    return f", as exists({attribute}) or not exists({attribute})"
 
 
 def _plain(value: Any) -> Any:
@@ -392,6 +407,8 @@ def _refuse(what: str, name: str, grids: tuple[_Grid, field.Grid], attributes: M
     known = first.identity or {}
     apart = next((key for key in known if key in attributes and attributes[key] != known[key]), None)
     choice = "" if apart is None else f", as {apart}={known[apart]} or {apart}={attributes[apart]}"
+    if apart != _FINGERPRINT and _FINGERPRINT in known:
+        choice += f"; {_FINGERPRINT}={known[_FINGERPRINT]} has all on the first grid"
     raise InvalidArgument(
         what, f"{name} has fields on different grids, {ours} and {theirs}: choose by the selector{choice}"
     )

@@ -39,7 +39,7 @@ cfgrib = pytest.importorskip("cfgrib")
 from field_messages import message, scanned  # noqa: E402
 
 Array = npt.NDArray[Any]
-_FILES = sorted(path for folder in (DATA, DATA / "odd") for path in folder.glob("*.grib*"))
+_FILES = sorted({*DATA.glob("*.grib"), *DATA.glob("*.grib2"), *DATA.glob("odd/*.grib"), *DATA.glob("odd/*.grib2")})
 needs_files = pytest.mark.skipif(not _FILES, reason=f"no files in {DATA}")
 _UNITS = {"~": "", "unknown": ""}
 
