@@ -171,9 +171,13 @@ def serve() -> None:
         os.dup2(2, 1)
         while request := _request(sys.stdin.buffer):
             _limit_seconds()
-            output.write(_LENGTH.pack(len(reply := _reply(request, memory))))
-            output.write(reply)
-            output.flush()
+            reply = _reply(request, memory)
+            try:
+                output.write(_LENGTH.pack(len(reply)) + reply)
+                output.flush()
+            except BrokenPipeError:
+                # Who asked has ended; so would the file when it is closed.
+                os._exit(0)
 
 
 def _limited_memory() -> int:

@@ -6,6 +6,7 @@
 //! schema has the attributes `dtype` and `shape`, arrays get them, so that `Object.array` gives back the same array.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use junctura::{Bundle, Code, Given, OfferOptions, Pool, Schema};
@@ -18,6 +19,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
 use crate::allocation::{Allocation, Filled};
 use crate::buffer::Lent;
 use crate::bundle::current;
+use crate::ending::Call;
 use crate::error::{OrRaise, invalid};
 use crate::exchange;
 use crate::given::{Attributes, type_name};
@@ -28,14 +30,30 @@ use crate::version::Version;
 
 static MASK: AttributeName = AttributeName::new("mask");
 
-/// The half of this that NumPy does.
-pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+/// The half of this that NumPy does. Keep it no longer than for a call.
+pub(crate) fn arrays(py: Python<'_>) -> PyResult<Arrays<'_>> {
     static ARRAYS: Kept<Py<PyModule>> = Kept::new();
-    Ok(ARRAYS
-        .get_or_make(py, || {
-            Ok(module(py, "junctura._arrays")?.cast_into::<PyModule>()?.unbind())
-        })?
-        .bind(py))
+    let made = ARRAYS.get_or_make(py, || {
+        Ok(module(py, "junctura._arrays")?.cast_into::<PyModule>()?.unbind())
+    })?;
+    Ok(Arrays {
+        module: made.bind(py),
+        _call: Call::begin(py),
+    })
+}
+
+/// The module, for a call.
+pub(crate) struct Arrays<'py> {
+    module: &'py Bound<'py, PyModule>,
+    _call: Call,
+}
+
+impl<'py> Deref for Arrays<'py> {
+    type Target = Bound<'py, PyModule>;
+
+    fn deref(&self) -> &Self::Target {
+        self.module
+    }
 }
 
 enum Data<'py> {
@@ -258,9 +276,8 @@ fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (Data<'py>, O
 
 fn by_numpy<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
     let py = object.py();
-    let arrays = arrays(py)?;
     let (array, nbytes, dtype, shape): (Bound<'py, PyAny>, usize, String, Vec<usize>) =
-        arrays.call_method1("describe", (object,))?.extract()?;
+        arrays(py)?.call_method1("describe", (object,))?.extract()?;
     let form = Form {
         dtype: dtype.into(),
         shape,
@@ -268,12 +285,12 @@ fn by_numpy<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'
     let data = match room {
         Room::Pool(pool) => {
             let allocation = Bound::new(py, Allocation::new(py, pool, nbytes, Some(form.clone()))?)?;
-            arrays.call_method1("fill", (&allocation, array))?;
+            arrays(py)?.call_method1("fill", (&allocation, array))?;
             Data::Allocation(allocation)
         }
         Room::Own => {
             let memory = PyByteArray::new_with(py, nbytes, |_| Ok(()))?;
-            arrays.call_method1("fill", (&memory, array))?;
+            arrays(py)?.call_method1("fill", (&memory, array))?;
             Data::Lent(Lent::new(PyUntypedBuffer::get(&memory)?))
         }
     };

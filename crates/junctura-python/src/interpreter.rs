@@ -1,9 +1,9 @@
-//! One interpreter of a process: classes and caches here are shared by all of a process, and must not mix two. And its end.
+//! One interpreter of a process: classes and caches here are shared by all of a process, and must not mix two.
 
 #![allow(unsafe_code)]
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDict, PyMapping, PyTime};
 
+use crate::ending::Call;
 use crate::follow::Gap;
 
 const NONE: i64 = -1;
@@ -56,33 +57,17 @@ pub(crate) fn make_ready(py: Python<'_>) -> PyResult<()> {
 
 /// A module of the package that not every program needs. A fork waits until it is imported.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let _call = Call::begin(py);
     py.import(FORKS)?.call_method1("imported", (name,))
 }
 
-/// What a function of such a module returns, for one argument; a fork waits for it.
+/// What a function of such a module returns, for one argument; a fork waits for it, and so does the end of the program.
 pub(crate) fn called<'py>(
     py: Python<'py>,
     (module, function, argument): (&str, &str, &Bound<'py, impl Sized>),
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let _call = Call::begin(py);
     let given = (module, function, argument.as_any());
     py.import(FORKS)?.call_method("called", given, options)
-}
-
-static ENDING: AtomicBool = AtomicBool::new(false);
-
-/// Whether the program has come to its end: what is forgotten now is so because everything is.
-pub(crate) fn is_ending() -> bool {
-    ENDING.load(Ordering::Relaxed)
-}
-
-/// Asks to be told of the end.
-pub(crate) fn watch_for_the_end(py: Python<'_>) -> PyResult<()> {
-    #[pyfunction]
-    fn end() {
-        ENDING.store(true, Ordering::Relaxed);
-    }
-    py.import("atexit")?
-        .call_method1("register", (wrap_pyfunction!(end, py)?,))?;
-    Ok(())
 }

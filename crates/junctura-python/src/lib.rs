@@ -27,6 +27,7 @@ mod command;
 mod data;
 mod described;
 mod dtype;
+mod ending;
 mod errand;
 mod error;
 mod events;
@@ -114,7 +115,7 @@ mod _native {
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::interpreter::refuse_others()?;
         crate::interpreter::make_ready(module.py())?;
-        crate::interpreter::watch_for_the_end(module.py())
+        crate::ending::watch(module.py())
     }
 
     #[pymodule_export]

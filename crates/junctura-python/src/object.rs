@@ -10,8 +10,8 @@ use pyo3::types::PyDict;
 
 use crate::buffer::Views;
 use crate::data::arrays;
+use crate::ending;
 use crate::error::{OrRaise, closed, invalid, raise};
-use crate::interpreter;
 use crate::schema::Schema;
 use crate::values;
 use crate::version::Version;
@@ -346,7 +346,7 @@ impl Object {
 impl Drop for Object {
     /// What nobody released when the program ends is not done.
     fn drop(&mut self) {
-        if interpreter::is_ending()
+        if ending::is_ending()
             && let Some(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
         {
             held.object.leave_undone();

@@ -270,7 +270,7 @@ impl Archiver {
 impl Drop for Archiver {
     /// It ends by itself, and nobody is told what went wrong.
     fn drop(&mut self) {
-        if self.inner.is_over() || crate::interpreter::is_ending() {
+        if self.inner.is_over() || crate::ending::is_ending() {
             return;
         }
         Python::try_attach(|py| {

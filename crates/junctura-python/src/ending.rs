@@ -1,0 +1,89 @@
+//! The end of the interpreter, while threads that nobody waits for (daemons) still work.
+//!
+//! Python ends such a thread where it next runs: CPython up to 3.13 by an unwinding that crosses no function of Rust and aborts
+//! the process. `PyO3` keeps such threads where they come back to Python by themselves. What calls functions of Python, which may
+//! run for long, is a [`Call`]: the end waits for those that have begun, and no other begins.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// The thread that ends the interpreter, and waits.
+static WAITS: OnceLock<Thread> = OnceLock::new();
+/// Calls of all threads.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Calls of this thread, one within the other.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether the program has come to its end: what is forgotten now is so because everything is.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::SeqCst)
+}
+
+/// A call of a function in Python that ends by itself: it must not wait for other processes.
+pub(crate) struct Call(());
+
+impl Call {
+    /// Begins a call. At the end of the program it does not return, unless this thread is the one that ends it.
+    pub(crate) fn begin(py: Python<'_>) -> Self {
+        let outer = OWN.get();
+        OWN.set(outer + 1);
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        let call = Self(());
+        if is_ending() && outer == 0 && WAITS.get().is_none_or(|waits| waits.id() != thread::current().id()) {
+            drop(call);
+            py.detach(|| {
+                loop {
+                    thread::park();
+                }
+            });
+        }
+        call
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        OWN.set(OWN.get() - 1);
+        UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+        if is_ending()
+            && let Some(waits) = WAITS.get()
+        {
+            waits.unpark();
+        }
+    }
+}
+
+/// Asks to be told of the end, and of children that are forked.
+pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
+    #[pyfunction]
+    fn end(py: Python<'_>) {
+        WAITS.get_or_init(thread::current);
+        ENDING.store(true, Ordering::SeqCst);
+        let own = OWN.get();
+        py.detach(|| {
+            while UNDER_WAY.load(Ordering::SeqCst) > own {
+                thread::park();
+            }
+        });
+    }
+    /// A child has one thread: the calls of the others are not in it.
+    #[pyfunction]
+    fn forked() {
+        UNDER_WAY.store(OWN.get(), Ordering::SeqCst);
+    }
+    py.import("atexit")?
+        .call_method1("register", (wrap_pyfunction!(end, py)?,))?;
+    let hooks = PyDict::new(py);
+    hooks.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    Ok(())
+}
