@@ -6,7 +6,7 @@
 //! ```
 //! What a header announces is believed only as far as there are bytes. A damaged message is an error that names it and the
 //! byte; after it the search goes on behind its first four bytes, and only whole, sound messages are taken until one is
-//! found, so that chance bytes inside packed values are reported as nothing.
+//! found, so that chance bytes inside packed values are reported as nothing. Before the first message a `GRIB` may be a word.
 
 use std::ops::DerefMut;
 
@@ -34,6 +34,16 @@ pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
     let head = input.fill(look, idle)?;
     let begins = |bytes: &[u8]| bytes.starts_with(b"GRIB") && matches!(bytes.get(7), Some(1 | 2));
     Ok((0..head.len().min(look)).any(|at| begins(&head[at..])))
+}
+
+/// Whether a `GRIB` is a word in a text, as in a page that says why there is no file. Only where no message was found before.
+fn is_a_word(fault: &Fault) -> bool {
+    match fault {
+        Fault::Edition(next) => next.is_ascii_graphic() || next.is_ascii_whitespace(),
+        // The text ends here.
+        Fault::Truncated { needed, .. } => *needed == 8,
+        _ => false,
+    }
 }
 
 /// Finds messages, one after the other.
@@ -89,6 +99,10 @@ impl Splitter {
         while self.seek_mark(idle)? {
             self.start = self.input.position();
             let looked = self.look(idle, place);
+            if self.number == 0 && self.start > 0 && matches!(&looked, Ok(Err(error)) if is_a_word(&error.fault)) {
+                self.input.skip(4);
+                continue;
+            }
             let was_damaged = self.damaged;
             self.damaged = !matches!(looked, Ok(Ok(_)));
             if self.damaged {
@@ -251,6 +265,21 @@ mod tests {
         assert_eq!(all(&bytes), [Ok(100), Ok(300_000), Ok(100)]);
         assert_eq!(all(b""), []);
         assert_eq!(all(b"nothing here"), []);
+    }
+
+    #[test]
+    fn before_the_first_message_it_may_be_a_word() {
+        let page = b"<html>The GRIB file is gone; GRIB2 and GRIB.";
+        assert_eq!(all(page), []);
+        assert_eq!(all(&[page, &message(100)[..]].concat()), [Ok(100)]);
+        // Not behind a message, and not at the beginning of a file.
+        let behind = [&message(100)[..], page].concat();
+        assert_eq!(all(&behind), [Ok(100), Err((2, 110, 117))]);
+        assert_eq!(all(b"GRIB is a word"), [Err((1, 0, 7))]);
+        // Of an edition that never was, it is a damaged message.
+        let mut damaged = message(100);
+        damaged[7] = 200;
+        assert_eq!(all(&[b"noise", &damaged[..]].concat()), [Err((1, 5, 12))]);
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Store {
     /// archive_grib(file, attributes=None, /, *, schema=None, strict=False, keep_messages=False, **keywords)
     /// --
     ///
-    /// Archives each message of a GRIB file under the keys of its header, as `junctura put` does.
+    /// Archives each field of a GRIB file under the keys of its header, as `junctura put` does.
     ///
     /// Parameters
     /// ----------

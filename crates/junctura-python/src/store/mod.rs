@@ -259,7 +259,8 @@ impl Store {
         Ok(Self::of(place, created.or_raise(py)?))
     }
 
-    /// Makes a store, or opens it where it is, and archives and flushes the messages of GRIB files: `archive_grib`.
+    /// Makes a store, or opens it where it is, and archives and flushes the fields of GRIB files as `archive_grib` does, which
+    /// has options and says what was replaced.
     ///
     /// Parameters
     /// ----------
