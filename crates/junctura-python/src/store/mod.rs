@@ -259,8 +259,8 @@ impl Store {
         Ok(Self::of(place, created.or_raise(py)?))
     }
 
-    /// Makes a store, or opens it where it is, and archives and flushes the fields of GRIB files as `archive_grib` does, which
-    /// has options and says what was replaced.
+    /// Makes a store, or opens it where it is, and archives and flushes the fields of GRIB files. `archive_grib`
+    /// has options, and its result says what was replaced.
     ///
     /// Parameters
     /// ----------
