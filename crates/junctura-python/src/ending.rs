@@ -1,16 +1,20 @@
 //! The end of the interpreter, while threads that nobody waits for (daemons) still work.
 //!
-//! Python ends such a thread where it next runs: CPython up to 3.13 by an unwinding that crosses no function of Rust and aborts
-//! the process. `PyO3` keeps such threads where they come back to Python by themselves. What calls functions of Python, which may
-//! run for long, is a [`Call`]: the end waits for those that have begun, and no other begins.
+//! Python ends such a thread where it next runs: CPython up to 3.13 unwinds its stack, which aborts the process where a function
+//! of Rust is on it. `PyO3` holds threads that come back from Rust. What calls functions of Python, which may run for long, is a
+//! [`Call`]: the end waits for those that have begun, for some seconds, and no other begins.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// A call may need a lock that a thread has which does not come back: then the program ends all the same.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// The thread that ends the interpreter, and waits.
@@ -68,10 +72,12 @@ pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     fn end(py: Python<'_>) {
         WAITS.get_or_init(thread::current);
         ENDING.store(true, Ordering::SeqCst);
-        let own = OWN.get();
+        let (own, until) = (OWN.get(), Instant::now() + WAIT_MAX);
         py.detach(|| {
-            while UNDER_WAY.load(Ordering::SeqCst) > own {
-                thread::park();
+            while UNDER_WAY.load(Ordering::SeqCst) > own
+                && let Some(left) = until.checked_duration_since(Instant::now())
+            {
+                thread::park_timeout(left);
             }
         });
     }
