@@ -52,7 +52,7 @@ class Fake:
 
     def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
         self.calls.append((field.param, on.name, method))
-        return field.having(np.full(on.shape, field.values.mean()), on=on)
+        return field.having(np.full(on.shape, field.values.mean()), on)
 
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
         self.calls.append(("wind", on.name, ""))

@@ -286,9 +286,9 @@ def test_thresholds_are_in_the_unit_that_grib_has_for_them(tmp_path: Path) -> No
 
 def test_probabilities_are_in_percent(tmp_path: Path) -> None:
     one = field(statistic="probability", threshold=273.15)
-    half = one.having(np.linspace(0, 1, one.grid.size).reshape(one.grid.shape), units="1")
+    half = one.having(np.linspace(0, 1, one.grid.size).reshape(one.grid.shape), None, "1")
     np.testing.assert_allclose(read(tmp_path, half).values, half.values.ravel() * 100, atol=1e-3)
-    percents = half.having(half.values, units="%")
+    percents = half.having(half.values, None, "%")
     np.testing.assert_allclose(read(tmp_path, percents).values, half.values.ravel(), atol=1e-4)
 
 

@@ -170,6 +170,21 @@ def test_a_turning_sphere_has_the_wind_of_a_solid_body(name: str) -> None:
     assert u.attributes == {"param": "u", "step": 6, "paramId": 131} and v.attributes["paramId"] == 132
 
 
+def test_winds_of_archived_fields_have_no_words_of_vorticity() -> None:
+    # As `put` and `archive` describe fields; some names are those of parameters of functions, too.
+    said: dict[str, Any] = {
+        "units": "s**-1",
+        "name": "Vorticity (relative)",
+        "cfName": "atmosphere_relative_vorticity",
+        "values": 1,
+    }
+    vo, d = _field({(1, 0): 1e-5}, **said, on="sh"), _field({}, **said, on="sh", param="d")
+    for component in wind(vo, d, _on("5/5")):
+        assert component.units == "m s**-1"
+        assert component.attributes.keys() & {"units", "name", "cfName"} == set()
+        assert (component.attributes["values"], component.attributes["on"]) == (1, "sh")
+
+
 @pytest.mark.parametrize("name", _GRIDS)
 def test_a_sphere_turning_over_the_poles_has_wind_there(name: str) -> None:
     on, speed = _on(name), 20.0

@@ -65,9 +65,12 @@ class Field:
         return str(self.attributes.get("param", "?"))
 
     def having(
-        self, values: Floats, on: Grid | Spectral | None = None, units: str | None = None, **attributes: Any
+        self, values: Floats, on: Grid | Spectral | None = None, units: str | None = None, /, **attributes: Any
     ) -> Field:
-        """The same field with other values, and what else is another."""
+        """The same field with other values, on another grid, in other units, with other attributes; None: without one.
+
+        An attribute may have any name, also that of a parameter.
+        """
         changed = {**self.attributes, **attributes}
         kept = {name: value for name, value in changed.items() if value is not None}
         return replace(

@@ -155,7 +155,7 @@ def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:
         said |= {"type": "ep", "threshold": one.value, "comparison": one.comparison}
         said["thresholdUnits"] = first.units
         said["condition"] = "above" if one.comparison in ("above", "at_least") else "below"
-        return first.having(values, units="%", **said)
+        return first.having(values, None, "%", **said)
     if one.kind in ("mean", "spread"):
         return first.having(values, **said, type="em" if one.kind == "mean" else "es")
     percentile = {"min": 0, "max": 100}.get(one.kind, int(one.value))

@@ -160,4 +160,4 @@ class Crop(Operation):
     def _cropped(self, field: Field) -> Field:
         area = self.area(field.grid)
         rows, columns = field.grid.rows_and_columns(area)
-        return field.having(field.values[np.ix_(rows, columns)], on=area)
+        return field.having(field.values[np.ix_(rows, columns)], area)

@@ -196,7 +196,7 @@ class Mask(Operation):
 
 
 def _without(field: Field, goes: Any) -> Field:
-    return field.having(np.where(goes, np.nan, field.values), on=field.grid)
+    return field.having(np.where(goes, np.nan, field.values), field.grid)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Fill(Operation):
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         return [
-            field.having(np.where(np.isnan(field.values), self.value, field.values), on=field.grid) for field in fields
+            field.having(np.where(np.isnan(field.values), self.value, field.values), field.grid) for field in fields
         ]
 
 
