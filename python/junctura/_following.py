@@ -55,7 +55,7 @@ def following(axes: Mapping[str, Axis], variables: Mapping[str, Array]) -> Follo
         having = {variable: numbers for variable, numbers in variables.items() if (axis.places[numbers] >= 0).any()}
         lines = {variable: _line(axis, axes.get(dim), numbers) for variable, numbers in having.items()}
         known = {variable: line for variable, line in lines.items() if line is not None}
-        if len(known) < len(having):
+        if not having or len(known) < len(having):
             continue
         first = next(iter(known.values()))
         is_shared = len(known) == len(variables) and all(map(partial(_are_same, first), known.values()))

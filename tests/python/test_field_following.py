@@ -105,6 +105,14 @@ def test_a_word_that_each_variable_has_once_is_an_attribute(tmp_path: Path) -> N
     assert sorted(map(str, words.values())) == ["fs", "none"]
 
 
+def test_what_only_a_dropped_variable_has_is_nothing(tmp_path: Path) -> None:
+    heat = message("GRIB2", np.zeros(496), shortName="t", typeOfFirstFixedSurface=100, level=500)
+    data = _dataset(tmp_path, heat, *(_rain(f"{hour}-{hour + 1}", hour) for hour in range(2)), partial=True)
+    rain = next(name for name in data.data_vars if name != "t")
+    alone = xarray.open_dataset(tmp_path / "store", engine="junctura", drop_variables=[rain], partial=True)
+    assert list(alone.data_vars) == ["t"] and "timespan" not in alone.t.coords
+
+
 def test_a_selector_is_named_for_what_only_some_fields_have(tmp_path: Path) -> None:
     plain: dict[str, Any] = {"shortName": "t", "typeOfFirstFixedSurface": 100, "level": 500}
     member: dict[str, Any] = {
