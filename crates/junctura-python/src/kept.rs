@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Made at its first use. Nobody has a lock while another thread runs Python, as with `PyOnceLock`: a child that was forked by
+/// Made at its first use. Unlike a `PyOnceLock` it is never locked while another thread runs Python: a child that was forked by
 /// that thread would wait for ever.
 pub(crate) struct Kept<T>(OnceLock<T>);
 
