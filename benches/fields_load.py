@@ -98,7 +98,7 @@ def read(folder: str) -> Figures:
     times = []
     with junctura.Store(folder) as kept:
         for _ in range(ROUNDS + 1):
-            # What was read once is kept by a dataset.
+            # A dataset keeps the values that it has read.
             data = kept.list().to_xarray()
             began = time.perf_counter()
             arrays = [data[name].values for name in data.data_vars]

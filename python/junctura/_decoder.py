@@ -176,7 +176,7 @@ def serve() -> None:
                 output.write(_LENGTH.pack(len(reply)) + reply)
                 output.flush()
             except BrokenPipeError:
-                # Who asked has ended; so would the file when it is closed.
+                # The process that asked has ended. Closing the file would fail, too.
                 os._exit(0)
 
 

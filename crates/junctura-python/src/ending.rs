@@ -1,8 +1,8 @@
-//! The end of the interpreter, while threads that nobody waits for (daemons) still work.
+//! The end of the interpreter, while daemon threads still work.
 //!
 //! Python ends such a thread where it next runs: CPython up to 3.13 unwinds its stack, which aborts the process where a function
-//! of Rust is on it. `PyO3` holds threads that come back from Rust. What calls functions of Python, which may run for long, is a
-//! [`Call`]: the end waits for those that have begun, for some seconds, and no other begins.
+//! of Rust is on it. `PyO3` holds threads that return from Rust to Python. Calls from Rust of Python functions that may run for
+//! long are a [`Call`]: the end waits up to ten seconds for those that have begun, and no other begins.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A call may need a lock that a thread has which does not come back: then the program ends all the same.
+/// The limit of the wait: a call may need a lock that a stopped thread holds.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -66,7 +66,7 @@ impl Drop for Call {
     }
 }
 
-/// Asks to be told of the end, and of children that are forked.
+/// Registers functions that run at the end of the interpreter, and in each forked child.
 pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     #[pyfunction]
     fn end(py: Python<'_>) {

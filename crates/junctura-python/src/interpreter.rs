@@ -31,7 +31,7 @@ pub(crate) fn refuse_others() -> PyResult<()> {
     }
 }
 
-/// Makes now what PyO3 makes at its first use under a lock: a child would wait for ever for that of another thread.
+/// Fills the caches of PyO3 that it fills under a lock at their first use: a child that was forked meanwhile would never get it.
 pub(crate) fn make_ready(py: Python<'_>) -> PyResult<()> {
     PyMapping::type_object(py);
     PyDate::type_object(py);
@@ -61,7 +61,7 @@ pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
     py.import(FORKS)?.call_method1("imported", (name,))
 }
 
-/// What a function of such a module returns, for one argument; a fork waits for it, and so does the end of the program.
+/// Calls a function of such a module with one argument. A fork waits until it returns, and so does the end of the program.
 pub(crate) fn called<'py>(
     py: Python<'py>,
     (module, function, argument): (&str, &str, &Bound<'py, impl Sized>),

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Made at its first use. Unlike a `PyOnceLock` it is never locked while another thread runs Python: a child that was forked by
-/// that thread would wait for ever.
+/// Made at its first use. Unlike a `PyOnceLock` it is never locked while another thread runs Python: a child that this thread
+/// forks would never get the lock.
 pub(crate) struct Kept<T>(OnceLock<T>);
 
 impl<T> Kept<T> {

@@ -94,7 +94,7 @@ impl Listing {
                 numbers.resize(numbers.len() + rows.len(), NONE);
                 continue;
             };
-            // What stands for each of its values, from when one is seen.
+            // The number in the result for each value of this column, once a row has it.
             let mut here = vec![None; column.values_len() + 1];
             here[0] = Some(NONE);
             numbers.extend(rows.iter().map(|&row| {

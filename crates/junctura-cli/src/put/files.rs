@@ -358,7 +358,7 @@ impl FilesArguments {
     }
 }
 
-/// Keys of a file that are remembered, some 80 MB: a pipe may give fields for ever. With `--strict`, all are.
+/// So many keys of a file are compared, some 80 MB: a pipe may have no end. With `--strict`, all are.
 const KEYS_MAX: usize = 1 << 20;
 
 /// The schema of a file's objects, and which keys it has had.
