@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,14 @@ from junctura._axes import Axis
 
 Array = npt.NDArray[Any]
 # The attributes, and the dimension that each may follow.
-_ADDED = {"bottomLevel": "level", "timespan": "step", "stattype": "", "probability": "", "process": ""}
+_ADDED = {
+    "bottomLevel": "level",
+    "timespan": "step",
+    "variant": "number",
+    "stattype": "",
+    "probability": "",
+    "process": "",
+}
 
 
 class Following(NamedTuple):
@@ -49,7 +56,7 @@ def following(axes: Mapping[str, Axis], variables: Mapping[str, Array]) -> Follo
     """
     found = Following({}, {})
     for name, dim in _ADDED.items():
-        if name not in axes or len(axes[name].values) < 2:
+        if name not in axes or not _differs(axes[name], variables.values()):
             continue
         axis = axes[name]
         having = {variable: numbers for variable, numbers in variables.items() if (axis.places[numbers] >= 0).any()}
@@ -67,6 +74,11 @@ def following(axes: Mapping[str, Axis], variables: Mapping[str, Array]) -> Follo
     return found
 
 
+def _differs(axis: Axis, variables: Iterable[Array]) -> bool:
+    """Whether the axis has several values, or a variable has objects with a value and others without."""
+    return len(axis.values) > 1 or any(len(np.unique(axis.places[numbers])) > 1 for numbers in variables)
+
+
 def _line(axis: Axis, dim: Axis | None, numbers: Array) -> Array | None:
     """The value that all of these objects have, or those along a dimension; None if there are several at one place."""
     places = axis.places[numbers]
@@ -77,7 +89,7 @@ def _line(axis: Axis, dim: Axis | None, numbers: Array) -> Array | None:
     along = dim.places[numbers]
     found = np.full(len(dim.values), -1, np.int64)
     found[along] = places
-    if (along < 0).any() or (places < 0).any() or (found[along] != places).any():
+    if (along < 0).any() or (found[along] != places).any():
         return None
     values = axis.values[found]
     nothing = np.nan if values.dtype.kind in "iuf" else ""

@@ -126,3 +126,21 @@ def test_a_selector_is_named_for_what_only_some_fields_have(tmp_path: Path) -> N
     attribute = raised.value.cause.rpartition("exists(")[2].rstrip(")")
     for selector in (f"exists({attribute})", f"not exists({attribute})"):
         assert xarray.open_dataset(tmp_path / "store", engine="junctura", selector=selector).data_vars
+
+
+def _member(number: int, kind: int) -> bytes:
+    """Of an ensemble: type of code table 4.6, where 0 is the control and 3 a perturbed member."""
+    ensemble = {"typeOfEnsembleForecast": kind, "perturbationNumber": number, "numberOfForecastsInEnsemble": 3}
+    return message("GRIB2", np.full(496, number), **_KWBC, productDefinitionTemplateNumber=1, shortName="t", **ensemble)
+
+
+def test_the_control_of_another_center_is_a_member_of_the_cube(tmp_path: Path) -> None:
+    data = _dataset(tmp_path, _member(0, 0), _member(1, 3), _member(2, 3))
+    assert data.t.dims[0] == "number" and data.number.values.tolist() == [0, 1, 2]
+    assert data.variant.dims == ("number",) and data.variant.values.tolist() == ["ensemble-0", "", ""]
+    np.testing.assert_array_equal(data.t.values.reshape(3, -1)[:, 0], [0, 1, 2])
+
+
+def test_two_controls_of_one_number_are_told_apart_by_the_selector(tmp_path: Path) -> None:
+    with pytest.raises(junctura.errors.InvalidArgument, match=r"as exists\(variant\) or not exists\(variant\)"):
+        _dataset(tmp_path, _member(0, 0), _member(0, 1))
