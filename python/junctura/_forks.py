@@ -90,14 +90,9 @@ class Lock:
     def __enter__(self) -> None:
         here = threading.get_ident()
         with _changed:
-            # Who waits is in no passage: the thread that has the lock may fork.
-            _waiting.append((here, self))
-            try:
-                _wait(here, self)
-                self._owner = here
-            finally:
-                _waiting.remove((here, self))
-                _changed.notify_all()
+            if _waiting or self._owner not in (None, here) or not _goes_on(here):
+                self._wait_in_turn(here)
+            self._owner = here
             self._depth += 1
             _inside[here] = _inside.get(here, 0) + 1
 
@@ -110,6 +105,15 @@ class Lock:
                 self._owner = None
                 _changed.notify_all()
             leave()
+
+    def _wait_in_turn(self, here: int) -> None:
+        # A thread that waits is in no passage: the thread that has the lock may fork.
+        _waiting.append((here, self))
+        try:
+            _wait(here, self)
+        finally:
+            _waiting.remove((here, self))
+            _changed.notify_all()
 
     def is_for(self, thread: int) -> bool:
         """Whether a thread that waits for it may have it now."""
