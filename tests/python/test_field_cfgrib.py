@@ -192,9 +192,10 @@ def test_packings(tmp_path: Path, packing: str, missing: str) -> None:
     _compared(content, tmp_path / "one.grib")
 
 
-@pytest.mark.parametrize(
-    "template", [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 31, 40, 41, 42, 43, 45, 46, 48, 60, 61]
-)
+_TEMPLATES = [*range(16), 31, *range(40, 50), 51, *range(53, 64), 67, 68, *range(70, 74), *range(76, 86)]
+
+
+@pytest.mark.parametrize("template", _TEMPLATES)
 def test_product_definition_templates(tmp_path: Path, template: int) -> None:
     content = message(
         "regular_ll_pl_grib2",
@@ -239,3 +240,20 @@ def test_datasets_have_the_dimensions_and_coordinates_of_cfgrib(tmp_path: Path, 
         _same_places(variable, other.transpose(*variable.dims))
     for name in {"time", "step", "valid_time", "number", "heightAboveGround"} & set(theirs.coords) & set(ours.coords):
         np.testing.assert_array_equal(np.sort(ours[name].values, axis=None), np.sort(theirs[name].values, axis=None))
+
+
+@pytest.mark.parametrize(
+    ("centre", "table", "number"),
+    [
+        *(("ecmf", table, number) for table, number in ((128, 167), (128, 228), (140, 229), (162, 53), (228, 131))),
+        *(("kwbc", table, number) for table, number in ((2, 33), (129, 193), (130, 160), (131, 240))),
+        *(("edzw", table, number) for table, number in ((2, 61), (201, 31), (202, 120), (203, 133))),
+        *(("lfpw", 1, number) for number in (11, 160)),
+        ("cnmc", 200, 10),
+        ("eums", 1, 51),
+    ],
+)
+def test_local_tables_of_edition_1(tmp_path: Path, centre: str, table: int, number: int) -> None:
+    header: dict[str, Any] = {"centre": centre, "table2Version": table, "indicatorOfParameter": number}
+    content = message("regular_ll_pl_grib1", np.arange(496.0), **header, dataDate=20260110, dataTime=600, step=12)
+    _compared(content, tmp_path / "one.grib")
