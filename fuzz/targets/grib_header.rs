@@ -31,6 +31,14 @@ fn fuzz(file: &[u8]) {
                 let start = message.offset() as usize;
                 assert_eq!(&file[start..start + message.bytes().len()], message.bytes());
                 let _ = message.packed();
+                if let Some(values) = message.simple_packed() {
+                    let has_all = |bytes: &[u8], bits: u32| values.points * u64::from(bits) <= bytes.len() as u64 * 8;
+                    assert!(
+                        values
+                            .bitmap
+                            .map_or(has_all(values.data, values.bits), |bitmap| has_all(bitmap, 1))
+                    );
+                }
                 if let Ok(keys) = message.keys() {
                     keys.attributes()
                         .for_each(|(name, value)| drop(format!("{name}={value}")));

@@ -524,7 +524,7 @@ class _Values(BackendArray):
             if message is None:
                 raise InvalidArgument(obj.key, "it is no GRIB message, and the first of its variable is one")
             if field.octets_of(message) == self._grid.octets:
-                values = where.layout.arranged(field.decoded(message, field.values_of))
+                values = where.layout.arranged(field.values_in(message, self._grid.dtype))
             else:
                 values = self._elsewhere(obj, message, where)
         if values.size != np.prod(self._grid.shape, dtype=np.int64):

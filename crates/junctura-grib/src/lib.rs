@@ -41,6 +41,7 @@ mod octets;
 mod packed;
 mod run;
 mod sections;
+mod simple;
 mod tables;
 mod templates;
 mod value;
@@ -50,6 +51,7 @@ pub use fields::Fields;
 pub use keys::Keys;
 pub use messages::{Message, Messages, SPLIT_MAX};
 pub use packed::Packed;
+pub use simple::SimplePacked;
 pub use value::{Text, Value};
 
 /// Version of ecCodes whose definitions the tables were derived from.

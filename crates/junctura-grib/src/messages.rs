@@ -191,6 +191,10 @@ impl<'a> Message<'a> {
         packed::check(self.bytes, &self.sections).map_err(|fault| self.error(fault))
     }
 
+    pub(crate) fn all_sections(&self) -> &Sections {
+        &self.sections
+    }
+
     fn error(&self, (at, fault): (usize, Fault)) -> GribError {
         GribError {
             message: self.number,

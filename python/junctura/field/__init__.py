@@ -17,7 +17,7 @@ from junctura.field._layout import Layout, layout_of
 from junctura.field._level import Level, level_of, member_of
 from junctura.field._order import FLAGS, Order, order_of
 from junctura.field._time import Step, Times, day_of, durations, moments, seconds_of, step_of, times_of, valid_times
-from junctura.field._values import values_of
+from junctura.field._values import values_in, values_of, values_of_simple
 
 __all__ = [
     "FLAGS",
@@ -50,5 +50,7 @@ __all__ = [
     "step_of",
     "times_of",
     "valid_times",
+    "values_in",
     "values_of",
+    "values_of_simple",
 ]

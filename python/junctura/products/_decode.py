@@ -20,7 +20,7 @@ import junctura
 from junctura import _forks, _messages
 from junctura._labels import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.field import FLAGS, Order, mars_of, values_of
+from junctura.field import FLAGS, Order, mars_of, values_of, values_of_simple
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
@@ -153,6 +153,9 @@ class _Message(NamedTuple):
         return str(self.eccodes.codes_get_string(self.handle, key))
 
     def values(self) -> Floats:
+        unpacked: Floats | None = values_of_simple(self.content)
+        if unpacked is not None:
+            return unpacked
         _messages.check_places(self.eccodes, self.handle, self.content)
         values: Floats = values_of(self.eccodes, self.handle)
         return values

@@ -4,7 +4,7 @@ use crate::tree::{Package, Tree};
 
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
 const FLOORS: [&[&str]; 9] = [
-    &["junctura-model", "junctura-grib"],
+    &["junctura-model", "junctura-grib", "junctura-values"],
     &["junctura-wire", "junctura-layout", "junctura-remap"],
     &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store"],
@@ -15,12 +15,13 @@ const FLOORS: [&[&str]; 9] = [
     &["xtask"],
 ];
 
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "junctura-model",
     "junctura-wire",
     "junctura-layout",
     "junctura-remap",
     "junctura-grib",
+    "junctura-values",
 ];
 const PURE_USES_NONE_OF: [&str; 12] = [
     "rustix",

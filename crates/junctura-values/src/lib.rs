@@ -1,0 +1,10 @@
+//! The values of fields: decoding, encoding, and what products compute of them, value by value.
+//!
+//! ```text
+//!   SimplePacking   integers of some bits  <->  values (WMO regulation 92.9.4)
+//! ```
+//! Everything is pure and works on slices that the caller has. A missing value is NaN.
+
+mod packing;
+
+pub use packing::{SimplePacking, Value};
