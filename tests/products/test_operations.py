@@ -284,6 +284,83 @@ def test_ranges_that_leave_hours_of_a_window_out_are_refused(
         applied(Statistics(24, (of,)), *came)
 
 
+HOURLY_RESET = [(0, 1), (0, 2), (0, 3), (3, 4), (3, 5), (3, 6)]
+
+
+def amounts(*ranges: tuple[int, int], kind: str = "accum") -> list[Field]:
+    """Of a rain that grows: the integral of 2 t over each range."""
+    return [field(end**2 - start**2, step=end, stepType=kind, stepStart=str(start)) for start, end in ranges]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranges", "says"),
+    [
+        # Accumulations that begin anew: the last one of each run has what the others have.
+        ("accum", HOURLY_RESET, "step 2 is added up from step 0 on, .* 1 on: name only the steps 3/6 in from"),
+        ("accum", [(0, 3), (0, 6), (6, 9), (6, 12)], "step 6 .*: name only the steps 6/12 in from"),
+        ("accum", [(0, 3), (1, 6)], "no ranges among 0-3, 1-6 follow one another from 0"),
+        ("avg", [(0, 3), (0, 6)], "step 6 is from step 0 on, expected from 3 on: name only the steps 6 in from"),
+        ("max", [(0, 4), (3, 6)], "step 6 is from step 3 on, expected from 4 on"),
+        ("min", [(0, 12), (6, 24)], "step 24 is from step 6 on, expected from 12 on"),
+    ],
+)
+@pytest.mark.parametrize("of", ["sum", "mean", "max", "min"])
+def test_ranges_that_overlap_are_refused_with_what_to_name(
+    of: str, kind: str, ranges: list[tuple[int, int]], says: str
+) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=says):
+        applied(Statistics(ranges[-1][1], (of,)), *amounts(*ranges, kind=kind))
+
+
+def test_the_steps_that_an_error_names_give_the_amount_of_the_window() -> None:
+    chosen = [one for one in amounts(*HOURLY_RESET) if one.attributes["step"] in (3, 6)]
+    assert one(Statistics(6, ("sum",)), *chosen).values[0, 0] == 6**2
+
+
+def test_an_accumulation_that_begins_anew_is_that_of_its_own_range() -> None:
+    came = amounts((0, 3), (0, 6), (6, 9), (6, 12), (12, 18))
+    made = applied(Statistics(3, ("accumulation",)), *came[:4])
+    assert [(f.attributes["step"], f.values[0, 0]) for f in made] == [
+        (f"{end - 3}-{end}", end**2 - (end - 3) ** 2) for end in (3, 6, 9, 12)
+    ]
+    with pytest.raises(junctura.InvalidArgument, match="step 12 is added up from step 6 on, and step 3 from step 0 on"):
+        applied(Statistics(9, ("accumulation",), 3), came[0], came[3])
+    with pytest.raises(junctura.InvalidArgument, match="expected from the start of the forecast: write sum"):
+        applied(Statistics(18, ("accumulation",)), came[4])
+
+
+@pytest.mark.parametrize("of", ["mean", "max", "min", "sum"])
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ([3, 6, 9, 15, 18, 21, 24], "step 12 of the window 0-24 is missing: its fields are 3 h apart"),
+        ([1, 6, 12, 18, 24], "step 2 of the window 0-24 is missing: its fields are 1 h apart"),
+        ([12, 18, 24], "step 6 of the window 0-24 is missing: its fields are 6 h apart"),
+        ([7, 14, 24], "step 21 of the window 0-24 is missing"),
+        ([10, 20, 24], "step 4 of the window"),
+    ],
+)
+def test_instants_that_leave_steps_of_a_window_out_are_refused(of: str, steps: list[int], says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=says):
+        applied(Statistics(24, (of,)), *(field(step=step) for step in steps))
+
+
+def test_instants_and_ranges_are_not_mixed() -> None:
+    came = [field(step=6), field(step=12, stepType="avg", stepStart="6")]
+    with pytest.raises(junctura.InvalidArgument, match="step 6 is an instant, step 12 a range of steps"):
+        applied(Statistics(12, ("mean",)), *came)
+
+
+def test_means_of_ranges_count_as_they_are_long() -> None:
+    """Means of 2 t over ranges, whose mean is that of 2 t over the window."""
+    ranges = [(0, 3), (3, 12), (12, 24)]
+    means = [field((b**2 - a**2) / (b - a), step=b, stepType="avg", stepStart=str(a)) for a, b in ranges]
+    assert one(Statistics(24, ("mean",)), *means).values[0, 0] == pytest.approx(24, rel=1e-15)
+    with pytest.raises(junctura.InvalidArgument, match=r"several lengths \(0-3, 3-12, 12-24\): write sum"):
+        applied(Statistics(24, ("mean",)), *amounts(*ranges))
+    assert one(Statistics(24, ("sum",)), *amounts(*ranges)).values[0, 0] == 24**2
+
+
 @pytest.mark.parametrize(("others", "stays"), [(RANGE, RANGE), ({}, {}), ({**RANGE, "stepStart": "0"}, {})])
 def test_what_is_computed_of_several_ranges_has_none(others: dict[str, Any], stays: dict[str, Any]) -> None:
     came = [field(param="a", **RANGE), field(param="b", **others)]

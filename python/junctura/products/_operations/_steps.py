@@ -10,9 +10,11 @@ import numpy as np
 
 from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
+from junctura.field import Step, step_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
+from junctura.products._operations._covering import Part, check_covered
 from junctura.products._words import Value, canonical
 
 # Of the fields in a window, with what GRIB calls the type of their step.
@@ -33,9 +35,14 @@ class Window:
     end: int
 
     @property
+    def span(self) -> Step:
+        """In seconds."""
+        return Step(self.start * 3600, self.end * 3600)
+
+    @property
     def step(self) -> str:
         """As MARS writes it."""
-        return f"{self.start}-{self.end}"
+        return self.span.words
 
     def holds(self, step: int) -> bool:
         return self.start < step <= self.end
@@ -144,56 +151,67 @@ class Statistics(Operation):
                 values = self._accumulated(window, by_step, end)
                 yield end.having(values, step=window.step, stepType="accum", stepStart=None)
             else:
-                _check_parts(window, inside, is_sum=kind == "sum")
-                reduce, step_type = _REDUCE[kind]
-                yield end.having(reduce(stacked(inside)), step=window.step, stepType=step_type, stepStart=None)
+                check_covered(end.param, window.span, _parts(inside))
+                values, step_type = _reduced(kind, window, inside)
+                yield end.having(values, step=window.step, stepType=step_type, stepStart=None)
 
     def _accumulated(self, window: Window, by_step: dict[int, Field], end: Field) -> Floats:
-        _check_since_start(end)
-        if not self._needs_start(window):
+        if _since(end) == window.span.start:
             return end.values
+        if not self._needs_start(window):
+            raise _not_from_start(end, None)
         start = by_step.get(window.start)
         if start is None:
             raise _missing(end, window.start, window)
+        if _since(start) != _since(end):
+            raise _not_from_start(end, start)
         before, after = stacked([start, end])
         added: Floats = after - before
         return added
 
 
-def _check_since_start(field: Field) -> None:
-    if since := _since(field):
-        raise InvalidArgument(
-            f"field {field.param}",
-            f"step {_step(field)} is added up from step {since} on, expected from the start of the forecast: write sum",
-        )
+def _reduced(kind: str, window: Window, inside: Sequence[Field]) -> tuple[Floats, str]:
+    """The statistic of the fields that cover a window, and what GRIB calls it; ranges count as they are long."""
+    reduce, step_type = _REDUCE[kind]
+    values = stacked(inside)
+    parts = _parts(inside)
+    lengths = np.diff([window.span.start, *(part.end for part in parts)])
+    if kind != "mean" or parts[0].start is None or (lengths == lengths[0]).all():
+        return reduce(values), step_type
+    if inside[0].attributes["stepType"] != "avg":
+        ranges = ", ".join(Step(part.start or 0, part.end).words for part in parts)
+        raise InvalidArgument(f"field {inside[0].param}", f"a mean of ranges of several lengths ({ranges}): write sum")
+    return np.average(values, axis=0, weights=lengths), step_type
 
 
-def _check_parts(window: Window, fields: Sequence[Field], is_sum: bool) -> None:
-    """Raises InvalidArgument if ranges of steps leave hours of the window out, or a sum has some of them twice."""
-    before = window.start
-    for field in fields:
-        since = _since(field)
-        if is_sum and since is not None and since < before:
-            raise InvalidArgument(
-                f"field {field.param}",
-                f"step {_step(field)} is added up from step {since} on, expected from {before} on: write accumulation",
-            )
-        begin = _begin(field)
-        if begin is not None and begin > before:
-            cause = f"step {_step(field)} begins at {begin}, and steps {before} to {begin} of the window {window.step}"
-            raise InvalidArgument(f"field {field.param}", f"{cause} are missing")
-        before = _step(field)
+def _parts(fields: Sequence[Field]) -> list[Part]:
+    """What each of them is of."""
+    return [Part(_begin(field), _seconds(field), field.attributes.get("stepType") == "accum") for field in fields]
 
 
 def _begin(field: Field) -> int | None:
-    """The step at which its range begins, if it came with that."""
-    start = str(field.attributes.get("stepStart", ""))
-    return int(start) if start.isdecimal() else None
+    """The second at which its range begins, if it came with that."""
+    begin = step_of(str(field.attributes.get("stepStart", "")))
+    return None if begin is None else begin.start
 
 
-def _since(field: Field) -> int | None:
-    """The step from which on it is added up, if it came with that."""
-    return _begin(field) if field.attributes.get("stepType") == "accum" else None
+def _since(field: Field) -> int:
+    """The second from which on it is added up: the start of the forecast, unless it came with another."""
+    return (_begin(field) or 0) if field.attributes.get("stepType") == "accum" else 0
+
+
+def _seconds(field: Field) -> int:
+    return _step(field) * 3600
+
+
+def _not_from_start(end: Field, start: Field | None) -> InvalidArgument:
+    """That the amount of a window is no difference of two fields."""
+    since, until = (Step(at, at).words for at in (_since(end), _seconds(end)))
+    cause = f"step {until} is added up from step {since} on, expected from the start of the forecast"
+    if start is not None:
+        other, at = (Step(at, at).words for at in (_since(start), _seconds(start)))
+        cause = f"step {until} is added up from step {since} on, and step {at} from step {other} on"
+    return InvalidArgument(f"field {end.param}", f"{cause}: write sum, and name all steps")
 
 
 def _missing(field: Field, step: int, window: Window) -> InvalidArgument:
