@@ -73,6 +73,8 @@ def _words(said: dict[str, Any]) -> _Words:
         if word in said:
             with at("from", word):
                 found[word] = values(word, said[word])
+    if {"cf", "pf"} <= set(found.get("type", ())) and 0 not in found.get("number", (0,)):
+        raise Wrong("the control forecast (cf) is member 0: write it, as 0/to/50, or leave cf out", "from", "number")
     inputs = math.prod(map(len, found.values()))
     if inputs > _INPUTS_MAX:
         raise Wrong(f"{inputs} fields, at most {_INPUTS_MAX} are possible", "from")

@@ -30,7 +30,7 @@ from junctura._yaml import Wrong, files_of
 from junctura.errors import AlreadyExists, Error, NotFound
 from junctura.products._names import Open, Template, file_name
 from junctura.products._operations import Operation, Statistics, Window, Winds
-from junctura.products._words import Key, Value, canonical, end_of, selectors
+from junctura.products._words import Key, Value, end_of, of_object, selectors
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
 OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")
@@ -113,7 +113,7 @@ class Recipe:
         found: dict[str, Value] = {}
         for word, values in self._sets.items():
             try:
-                found[word] = canonical(word, attributes[word])
+                found[word] = of_object(word, attributes)
             except (KeyError, Wrong):
                 return None
             if found[word] not in values:
@@ -141,8 +141,22 @@ class Recipe:
 
     def wanted(self) -> Iterator[Wanted]:
         """The files that are to be made, in the order in which they can be complete first."""
-        files = sorted((dict(parts) for parts in itertools.product(*self._parts())), key=_completion)
-        return (self._wanted(parts) for parts in files)
+        return (self._wanted(parts) for parts in sorted(self._files(), key=_completion))
+
+    def _files(self) -> Iterator[dict[str, _Part]]:
+        """Of each file what of each word is in it."""
+        files = (dict(parts) for parts in itertools.product(*self._parts()))
+        return (parts for parts in files if any(self._is_member(key) for key in _combinations(parts, "type", "number")))
+
+    @functools.cached_property
+    def _has_control(self) -> bool:
+        """Whether control and perturbed forecasts are asked for, by their numbers: members of one ensemble."""
+        words = dict(self.words)
+        return "number" in words and {"cf", "pf"} <= set(words.get("type", ()))
+
+    def _is_member(self, key: Mapping[str, Any]) -> bool:
+        """Whether there can be a field of this type and number: the control forecast is member 0, and no other is."""
+        return not self._has_control or key["type"] not in ("cf", "pf") or (key["type"] == "cf") == (key["number"] == 0)
 
     @functools.cached_property
     def _alone(self) -> int:
@@ -198,11 +212,12 @@ class Recipe:
     @property
     def gathered(self) -> tuple[str, ...]:
         """Words whose values go into one file together, `param` and windows of steps aside."""
-        return (*self.output.gather, *(["number"] if self._is_ensemble else []))
+        members = ["number", *(["type"] if self._has_control else [])]
+        return (*self.output.gather, *(members if self._is_ensemble else []))
 
     def files(self) -> Iterator[Key]:
         """What is single in each file, as `Wanted.attributes`, without saying what it waits for."""
-        return (self._said(dict(parts)) for parts in itertools.product(*self._parts()))
+        return map(self._said, self._files())
 
     def _said(self, parts: dict[str, _Part]) -> Key:
         said = {word: part.label for word, part in parts.items() if part.label is not None and word != "param"}
@@ -213,9 +228,9 @@ class Recipe:
         return Key(said, product=self.product)
 
     def _wanted(self, parts: dict[str, _Part]) -> Wanted:
-        needed = itertools.product(*([(word, value) for value in part.values] for word, part in parts.items()))
+        needed = tuple(key for key in _combinations(parts, *parts) if self._is_member(key))
         window = parts["step"].window if "step" in parts else None
-        return Wanted(self, self._said(parts), tuple(Key(dict(items)) for items in needed), window)
+        return Wanted(self, self._said(parts), needed, window)
 
 
 @dataclass(frozen=True)
@@ -225,6 +240,12 @@ class _Part:
     values: tuple[Value, ...]
     label: Value | None
     window: Window | None = None
+
+
+def _combinations(parts: Mapping[str, _Part], *words: str) -> Iterator[Key]:
+    """All combinations of the values that some words have in a file."""
+    named = [[(word, value) for value in parts[word].values] for word in words if word in parts]
+    return (Key(dict(items)) for items in itertools.product(*named))
 
 
 @dataclass(frozen=True)

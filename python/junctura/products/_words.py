@@ -17,6 +17,7 @@ from junctura._asking import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
 from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong
+from junctura.field import member_of
 from junctura.products._schema import WORDS
 
 Value: TypeAlias = "str | int | float"
@@ -25,6 +26,19 @@ _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date")
+
+
+def of_object(word: str, attributes: Mapping[str, Any]) -> Value:
+    """The value that an object has of a word; a control forecast (type ``cf``) without a number is member 0.
+
+    Raises
+    ------
+    KeyError, Wrong
+        It has none, or one that is not possible.
+
+    """
+    is_control = word == "number" and "number" not in attributes and member_of(attributes) == 0
+    return 0 if is_control else canonical(word, attributes[word])
 
 
 class Key(Mapping[str, Any]):

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from junctura.errors import InvalidArgument
+from junctura.field import member_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, check_alike, exceeds, grouped, listed
-from junctura.products._words import canonical
+from junctura.products._words import of_object
 
 # So many values of all members together are made into statistics at once, but at least of so many points.
 _BLOCK_VALUES, _BLOCK_POINTS_MIN = 32768, 512
@@ -122,9 +123,9 @@ def _statistics(item: Any) -> Iterator[Statistic]:
 
 
 def _number(field: Field) -> int:
-    if "number" not in field.attributes:
+    if member_of(field.attributes) is None:
         raise InvalidArgument(f"field {field.param}", "it is no member of an ensemble: it has no number")
-    return int(canonical("number", field.attributes["number"]))
+    return int(of_object("number", field.attributes))
 
 
 def _values(members: Sequence[Field], statistics: Sequence[Statistic]) -> list[Floats]:

@@ -104,7 +104,7 @@ def meaning(field: Field) -> Meaning:
         end=end,
         process=read.process(),
         is_window=field.attributes.get("stepStart") is None or "-" in str(field.attributes.get("step")),
-        number=read.whole("number"),
+        number=read.member(),
         levtype=str(field.attributes.get("levtype", "pl" if "levelist" in field.attributes else "sfc")),
         level=read.real("levelist"),
         statistic=statistic,
@@ -160,6 +160,11 @@ class _Attributes:
         if value is not None and value != int(value):
             raise self.refused(name, "a whole number")
         return None if value is None else int(value)
+
+    def member(self) -> int | None:
+        """The control forecast need not say that it is member 0; what was made of all members is none."""
+        is_control = self.values.get("type") == "cf" and self.values.get("statistic") is None
+        return 0 if is_control and self.values.get("number") is None else self.whole("number")
 
     def real(self, name: str) -> float | None:
         value = self.values.get(name)

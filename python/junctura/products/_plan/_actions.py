@@ -22,7 +22,7 @@ from junctura.products._operations import Operation, masked
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
-from junctura.products._words import Value, canonical
+from junctura.products._words import Value, of_object
 
 
 class Action(Protocol):
@@ -70,7 +70,7 @@ class Select(Each):
 
     def _has(self, item: Item, word: str) -> bool:
         try:
-            return canonical(word, item.attributes[word]) in self.words[word]
+            return of_object(word, item.attributes) in self.words[word]
         except (KeyError, Wrong):
             return False
 
