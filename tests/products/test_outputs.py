@@ -24,7 +24,7 @@ from outputs_fields import PLACES, field, provenance, with_gap, written
 import junctura
 from junctura.products._outputs import Output, _place, is_made, meaning, write
 
-FORMATS = ("grib2", "netcdf", "zarr", "png", "csv")
+FORMATS = ("grib2", "netcdf", "zarr", "png", "csv", "parquet")
 SAID = {"fingerprint": "f1", "product": "p", "inputs": [{"key": "k", "version": 3}]}
 
 
@@ -121,7 +121,7 @@ def test_a_provenance_that_is_none_is_refused(tmp_path: Path, said: dict[str, An
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"format": "tiff"}, "output format: 'tiff' is not one of grib2, netcdf, zarr, png, csv"),
+        ({"format": "tiff"}, "output format: 'tiff' is not one of grib2, netcdf, zarr, png, csv, parquet"),
         ({"packing": "jpeg"}, "output packing"),
         ({"projection": "mercator"}, "output projection"),
         ({"compression": "rar"}, "output compression"),
@@ -307,11 +307,14 @@ def test_rows_say_where_when_and_what(tmp_path: Path) -> None:
     path = written(Output("csv"), tmp_path / "p.csv", *fields)
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["latitude", "longitude", "step", "number", "levelist", "param", "value", "units"]
+    assert list(rows[0]) == [
+        *("latitude", "longitude", "base_time", "valid_time", "step", "number", "levelist", "param", "value", "units")
+    ]
     assert len(rows) == 6
     assert [float(row["value"]) for row in rows[:3]] == fields[0].values.tolist()
     assert rows[0] | {"value": ""} == {
-        "latitude": "50.1", "longitude": "8.7", "step": "6", "number": "2", "levelist": "850", "param": "t",
+        "latitude": "50.1", "longitude": "8.7", "base_time": "2026-08-01T12:00:00Z",
+        "valid_time": "2026-08-01T18:00:00Z", "step": "6", "number": "2", "levelist": "850", "param": "t",
         "value": "", "units": "K",
     }  # fmt: skip
     assert [(row["param"], row["step"], row["number"], row["value"]) for row in rows[3:]] == [

@@ -185,7 +185,7 @@ def _check_format(recipe: Recipe) -> None:
     for operation in recipe.operations:
         on = _grid_behind(operation, on)
     if to.format == "grib2" and on is not None and on.kind == "points":
-        raise Wrong("GRIB has no grid of places: write csv, netcdf or zarr", "to", "format")
+        raise Wrong("GRIB has no grid of places: write csv, parquet, netcdf or zarr", "to", "format")
     if to.format != "png":
         return
     if (fields := _fields_in_file(recipe)) > 1:

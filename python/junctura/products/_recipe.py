@@ -45,7 +45,7 @@ class Target:
     Attributes
     ----------
     format
-        ``grib2``, ``netcdf``, ``zarr``, ``png`` or ``csv``.
+        ``grib2``, ``netcdf``, ``zarr``, ``png``, ``csv`` or ``parquet``.
     name
         Of the file, with words in braces.
     gather

@@ -31,6 +31,14 @@ WORDS = {
     "number": "Members of the ensemble",
     "param": "Parameters, by their short names",
 }
+# All words that identify a field, in the schema `mars`, those that a requirement cannot say among them.
+IDENTITY = (
+    *WORDS,
+    *("dataset", "activity", "experiment", "generation", "realization", "resolution", "system", "method", "refdate"),
+    *("hdate", "fcmonth", "fcperiod", "anoffset", "iteration", "diagnostic", "quantile", "direction", "frequency"),
+    *("ident", "instrument", "channel", "timespan", "chem", "wavelength", "bottomLevel", "stattype", "probability"),
+    *("process", "variant"),
+)
 METHODS = {
     "linear": "Between the three points around; the default",
     "bilinear": "Between the four points around",
@@ -221,6 +229,7 @@ FORMATS = {
     "csv": _format(
         "A table: a row for each point", digits=Number("Significant ones; by default all", 1, 17, whole=True)
     ),
+    "parquet": _format("The same table as a Parquet file"),
 }
 RECIPE = Record(
     {

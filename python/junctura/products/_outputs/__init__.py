@@ -1,8 +1,8 @@
-"""Fields become finished products: files of five formats that appear whole or not at all.
+"""Fields become finished products: files of six formats that appear whole or not at all.
 
 `write` makes a product of decoded fields, puts it into its place in one step and writes beside it what it was made of;
-`is_made` says whether that has been done already. A format (`grib2`, `netcdf`, `zarr_group`, `png`, `csv_points`) turns
-fields into bytes and touches no disk; `_place` alone does.
+`is_made` says whether that has been done already. A format (`grib2`, `netcdf`, `zarr_group`, `png`, `csv_points`,
+`parquet`) turns fields into bytes and touches no disk; `_place` alone does.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _MODULES: dict[Format, str] = {
     "zarr": "zarr_group",
     "png": "png",
     "csv": "csv_points",
+    "parquet": "parquet",
 }
 _PACKAGES: dict[Format, tuple[str, ...]] = {
     "grib2": ("eccodes",),
@@ -38,6 +39,7 @@ _PACKAGES: dict[Format, tuple[str, ...]] = {
     "zarr": ("eccodes", "zarr"),
     "png": ("pillow",),
     "csv": (),
+    "parquet": ("pyarrow",),
 }
 
 provenance_path = _place.provenance_of

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from junctura.errors import InvalidArgument
 
-Format: TypeAlias = Literal["grib2", "netcdf", "zarr", "png", "csv"]
+Format: TypeAlias = Literal["grib2", "netcdf", "zarr", "png", "csv", "parquet"]
 Packing: TypeAlias = Literal["simple", "ccsds"]
 Compression: TypeAlias = Literal["zstd", "zlib"]
 Projection: TypeAlias = Literal["cylindrical", "robinson", "globe"]

@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 from collections.abc import Sequence
-from itertools import repeat
+from typing import Any
 
 from junctura.products._field import Field
-from junctura.products._outputs._meaning import meaning, places, step_text
 from junctura.products._outputs._output import Output
-
-HEADER = ("latitude", "longitude", "step", "number", "levelist", "param", "value", "units")
+from junctura.products._outputs._table import rows_of
 
 
 def made(fields: Sequence[Field], to: Output) -> bytes:
-    """One row for each point of each field, missing values empty; `param` says the statistic, too: ``t_p10``.
+    """One row for each point of each field, with the columns of `_table`; what is missing is empty.
 
-    Where points have names, these are in a first column, ``place``.
     Numbers are the shortest decimal text that reads back as the same number, or have so many digits as `to` says.
+    Times are those of ISO 8601.
     """
+    tables = rows_of(fields)
+    is_named = any(one.names for one in tables)
+    where = [*(["place"] if is_named else []), "latitude", "longitude"]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    names = [places(field) for field in fields]
-    is_named = any(names)
-    table.writerow(("place", *HEADER) if is_named else HEADER)
-    for field, named in zip(fields, names, strict=True):
-        is_what = meaning(field)
-        level = "" if is_what.level is None else f"{is_what.level:g}"
-        about = (step_text(is_what), "" if is_what.number is None else is_what.number, level, is_what.name)
-        latitudes, longitudes = field.grid.points()
-        numbers = zip(latitudes.tolist(), longitudes.tolist(), field.values.ravel().tolist(), strict=True)
-        rows = (
-            (latitude, longitude, *about, _text(value, to.digits), field.units)
-            for latitude, longitude, value in numbers
-        )
+    table.writerow((*where, *tables[0].before, "value", *tables[0].behind))
+    for one in tables:
+        before, behind = (tuple(map(_text, said.values())) for said in (one.before, one.behind))
+        latitudes, longitudes = one.field.grid.points()
+        names = one.names or [""] * latitudes.size
+        numbers = zip(latitudes.tolist(), longitudes.tolist(), one.field.values.ravel().tolist(), strict=True)
         table.writerows(
-            ((name, *row) for name, row in zip(named or repeat(""), rows, strict=False)) if is_named else rows
+            (*((name,) if is_named else ()), latitude, longitude, *before, _number(value, to.digits), *behind)
+            for name, (latitude, longitude, value) in zip(names, numbers, strict=True)
         )
     return text.getvalue().encode()
 
 
-def _text(value: float, digits: int | None) -> str:
+def _text(said: Any) -> str:
+    if isinstance(said, dt.datetime):
+        # Years have four digits, also those before 1000.
+        return f"{said.replace(tzinfo=None).isoformat()}Z"
+    if isinstance(said, float):
+        return f"{said:.12g}"
+    return "" if said is None else str(said)
+
+
+def _number(value: float, digits: int | None) -> str:
     if value != value:
         return ""
     return repr(value) if digits is None else f"{value:.{digits}g}"
