@@ -50,6 +50,12 @@ SETS = {
     "other units": [
         field(param=param, units=units) for param, units in (("gh", "gpdm"), ("t", "degC"), ("pt", "degF"), ("dt", "K"))
     ],
+    "analyses": [
+        surface("2t", "K", date=date, time=time, step=0, type="an")
+        for date in ("20190228", "20190301")
+        for time in ("0000", "1200")
+    ],
+    "minutes": [field(step=step) for step in ("20m", "40m", "60m")],
     "unknown": [field(param="my-thing", units="m s**-1")],
     "chances": [
         field(statistic="percentile", percentile=10),
@@ -186,6 +192,42 @@ def test_several_statistics_over_steps_are_variables_of_their_own(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_analyses_are_one_series_with_a_base_time_for_each(tmp_path: Path, kind: Any) -> None:
+    fields = [one.having(one.values + number) for number, one in enumerate(SETS["analyses"])]
+    data = opened(Output(kind), tmp_path / "p", *fields[::-1])
+    times = np.array(["2019-02-28T00", "2019-02-28T12", "2019-03-01T00", "2019-03-01T12"], "M8[ns]")
+    np.testing.assert_array_equal(data.time, times)
+    np.testing.assert_array_equal(data.param_2t.forecast_reference_time, times)
+    assert not data.param_2t.forecast_period.any()
+    np.testing.assert_array_equal(data.param_2t, np.stack([one.values for one in fields]).astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forecasts_that_follow_one_another_are_one_series(tmp_path: Path, kind: Any) -> None:
+    """Two runs a day, whose steps 6 and 12 are amounts since their own beginning."""
+    fields = [
+        surface("tp", "m", time=time, step=step, stepType="accum", stepStart=0)
+        for time in ("0000", "1200")
+        for step in (6, 12)
+    ]
+    data = opened(Output(kind), tmp_path / "p", *fields)
+    day = np.datetime64("2026-08-01T00", "ns")
+    hours = {name: ((data[name] - day) / np.timedelta64(1, "h")).values.tolist() for name in ("time", "time_bnds")}
+    assert hours == {"time": [6, 12, 18, 24], "time_bnds": [[0, 6], [0, 12], [12, 18], [12, 24]]}
+    assert data.tp.forecast_period.values.tolist() == [6, 12, 6, 12]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("steps", [("20m", "40m"), ("1s", "59s"), (1, "90m"), ("0m-20m", "20m-40m")])
+def test_times_are_exact(tmp_path: Path, kind: Any, steps: tuple[Any, ...]) -> None:
+    ends = {"20m": 1200, "40m": 2400, "1s": 1, "59s": 59, 1: 3600, "90m": 5400, "0m-20m": 1200, "20m-40m": 2400}
+    process = "avg" if "-" in str(steps[0]) else None
+    data = opened(Output(kind), tmp_path / "p", *(field(step=step, stepType=process) for step in steps))
+    passed = (data.time.values - np.datetime64("2026-08-01T12:00", "ns")).astype(np.int64)
+    assert passed.tolist() == [10**9 * ends[step] for step in steps]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_places_are_time_series(tmp_path: Path, kind: Any) -> None:
     data = opened(Output(kind), tmp_path / "p", *SETS["places"])
     assert data.attrs["featureType"] == "timeSeries" and data.t.dims == ("station", "time")
@@ -227,9 +269,10 @@ def test_missing_and_constant_values_stay_so(tmp_path: Path, kind: Any) -> None:
     ("fields", "named"),
     [
         ([field(), field()], "field t: step 6, levelist 850.0: there is another"),
-        ([*SETS["cube"][1:]], "field t: none for realization 1, step 0 h, level 500; 1 lack"),
+        ([*SETS["cube"][1:]], "field t: none for realization 1, step 0 h .*, level 500; 1 lack"),
         ([field(), field("F16")], "field t: it is on F16, but t on 3/3"),
-        ([field(), field(date="2026-08-02")], "field t: its base time is 2026-08-02"),
+        ([field(step=24), field(date="2026-08-02", step=0)], "steps 24 and 0 of 2026-08-01.* have one valid time"),
+        ([field(), field(date=None)], "field t: its base time is None"),
         ([field(), field(levelist=500, levtype="ml")], "field t: levels of ml and pl"),
         ([field(), field(step=12, units="C")], "other units"),
         ([field(step=0), field(step=6), field(param="u", step=0)], "field u: none for step 6 h"),

@@ -517,6 +517,55 @@ def test_what_a_format_cannot_have_is_refused_as_soon_as_it_is_known(to: str, do
     asked(to.replace("grib2", "csv").replace("width", "range: [0, 1], width").replace("8000", "800"), "", "param: t")
 
 
+DAYS = "date: 20190301/20190302, time: 0/12"
+
+
+@pytest.mark.parametrize("form", ["netcdf", "zarr"])
+@pytest.mark.parametrize(
+    ("gather", "do", "fields", "says"),
+    [
+        ("type", "", "type: [an, fc]", 'has no axis for "type": leave it out, and put {type} into the name'),
+        ("[step, expver]", "", "expver: ['0001', '0079'], step: 0/6", 'no axis for "expver"'),
+        ("levtype", "", "levtype: [pl, ml], levelist: 1", 'no axis for "levtype"'),
+        (
+            "[date, time, step]", "", f"{DAYS}, step: 0/to/12/by/6",
+            "date=20190301,time=0000,step=12 and date=20190301,time=1200,step=0 have one valid time",
+        ),
+        ("[date, step]", "", "date: 20190301/20190302, step: 0/24", "date=20190301,step=24 and date=20190302,step=0"),
+        ("step", "", "step: [0-24, 12-24]", "step=0-24 and step=12-24 have one valid time"),
+        (
+            "[date, step]", "{statistics: {over: 24h, of: mean}}", "date: 20190301/20190302, step: 0/to/48/by/24",
+            "date=20190301,step=24-48 and date=20190302,step=0-24",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_data_set_is_refused_before_anything_runs(
+    form: str, gather: str, do: str, fields: str, says: str
+) -> None:
+    given = (do, f"param: t, {fields}")
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4: to\.gather") as caught:
+        asked(f"format: {form}, gather: {gather}, name: x", *given)
+    assert says in caught.value.cause and form in caught.value.cause
+    asked(f"format: csv, gather: {gather}, name: x", *given)
+
+
+@pytest.mark.parametrize(
+    ("gather", "fields"),
+    [
+        ("[date, time]", f"{DAYS}, step: 6"),
+        ("[date, time, step]", f"{DAYS}, step: 0/6"),
+        ("time", DAYS),
+        ("[levelist, number, step]", "levelist: 1/2, number: 0/1, step: 0/6"),
+        ("[type, number]", "type: [cf, pf], number: 0/1"),
+        ("step", "step: [0-12, 12-24]"),
+        ("type", "type: fc"),
+    ],
+)
+def test_what_is_one_data_set_is_not_refused(gather: str, fields: str) -> None:
+    for form in ("netcdf", "zarr"):
+        asked(f"format: {form}, gather: {gather}, name: 'x{'{date}' * (gather == 'time')}'", "", f"param: t, {fields}")
+
+
 @pytest.mark.parametrize(
     ("to", "do", "fields", "count"),
     [

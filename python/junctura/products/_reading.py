@@ -10,6 +10,7 @@ from typing import Any
 
 from junctura._yaml import Document, Wrong, at, nearest, read
 from junctura.errors import Error, InvalidArgument
+from junctura.products._gathered import check_gathered
 from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
@@ -186,6 +187,8 @@ def _check_format(recipe: Recipe) -> None:
         on = _grid_behind(operation, on)
     if to.format == "grib2" and on is not None and on.kind == "points":
         raise Wrong("GRIB has no grid of places: write csv, parquet, netcdf or zarr", "to", "format")
+    if to.format in ("netcdf", "zarr"):
+        check_gathered(recipe)
     if to.format != "png":
         return
     if (fields := _fields_in_file(recipe)) > 1:

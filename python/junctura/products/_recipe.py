@@ -149,14 +149,14 @@ class Recipe:
         return (parts for parts in files if any(self._is_member(key) for key in _combinations(parts, "type", "number")))
 
     @functools.cached_property
-    def _has_control(self) -> bool:
+    def has_control(self) -> bool:
         """Whether control and perturbed forecasts are asked for, by their numbers: members of one ensemble."""
         words = dict(self.words)
         return "number" in words and {"cf", "pf"} <= set(words.get("type", ()))
 
     def _is_member(self, key: Mapping[str, Any]) -> bool:
         """Whether there can be a field of this type and number: the control forecast is member 0, and no other is."""
-        return not self._has_control or key["type"] not in ("cf", "pf") or (key["type"] == "cf") == (key["number"] == 0)
+        return not self.has_control or key["type"] not in ("cf", "pf") or (key["type"] == "cf") == (key["number"] == 0)
 
     @functools.cached_property
     def _alone(self) -> int:
@@ -212,7 +212,7 @@ class Recipe:
     @property
     def gathered(self) -> tuple[str, ...]:
         """Words whose values go into one file together, `param` and windows of steps aside."""
-        members = ["number", *(["type"] if self._has_control else [])]
+        members = ["number", *(["type"] if self.has_control else [])]
         return (*self.output.gather, *(members if self._is_ensemble else []))
 
     def files(self) -> Iterator[Key]:

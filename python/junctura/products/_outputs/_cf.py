@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from junctura.products._field import Field
 from junctura.products._grid import Grid
@@ -43,9 +46,27 @@ def udunits(units: str) -> str:
 _GREGORIAN = dt.date(1582, 10, 15)
 
 
-def time_attributes(base: dt.datetime) -> dict[str, str]:
+_UNITS_OF_TIME = {
+    "hours": dt.timedelta(hours=1),
+    "minutes": dt.timedelta(minutes=1),
+    "seconds": dt.timedelta(seconds=1),
+}
+
+
+def unit_of(times: Iterable[dt.timedelta]) -> str:
+    """The longest unit in which all times are whole numbers, so that none is rounded."""
+    found = list(times)
+    return next(unit for unit, length in _UNITS_OF_TIME.items() if not any(time % length for time in found))
+
+
+def counted(times: Sequence[dt.timedelta], unit: str) -> npt.NDArray[np.float64]:
+    """Times as numbers of a unit, which are whole."""
+    return np.array([time // _UNITS_OF_TIME[unit] for time in times], np.float64)
+
+
+def time_attributes(base: dt.datetime, unit: str = "hours") -> dict[str, str]:
     return {
-        "units": f"hours since {base.replace(tzinfo=None, microsecond=0).isoformat(' ')}",
+        "units": f"{unit} since {base.replace(tzinfo=None, microsecond=0).isoformat(' ')}",
         # Days of GRIB are Gregorian throughout; CF's standard calendar is Julian before that day (1.11, section 4.4.1).
         "calendar": "standard" if base.date() >= _GREGORIAN else "proleptic_gregorian",
         "units_metadata": "leap_seconds: none",

@@ -8,7 +8,8 @@
 The axis of time is there always, those of members and levels where the fields differ in them; else they are one number.
 `time` is when values hold, beside it `forecast_period`, and `time_bnds` where they are of a range of steps. Variables
 with ranges that end together and begin at different steps have axes of their own (`time_2`). All fields of one data set
-have one base time and one grid, and each variable has a field for all combinations of its axes.
+have one grid, and each variable has a field for all combinations of its axes. `forecast_reference_time` is one number,
+or has a value for each time where there are several base times, as in reanalyses; no two of them have one valid time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._grid import Grid
-from junctura.products._outputs._cf import data_attributes, level_attributes, made_by, time_attributes
+from junctura.products._outputs._cf import counted, data_attributes, level_attributes, made_by, time_attributes, unit_of
 from junctura.products._outputs._meaning import Meaning, hours, meaning, places, step_text
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -69,8 +70,9 @@ class Cube:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a field is in the cube."""
+    """Where a field is in the cube; times since the first base time."""
 
+    base: dt.timedelta
     time: dt.timedelta
     realization: int | None
     level: float | None
@@ -81,6 +83,11 @@ class _Part:
     field: Field
     meaning: Meaning
     place: _Place
+
+    @property
+    def start(self) -> dt.timedelta | None:
+        """When its range of steps begins, since the first base time."""
+        return None if self.meaning.start is None else self.place.base + self.meaning.start
 
 
 @dataclass
@@ -107,8 +114,9 @@ def cube(fields: Sequence[Field]) -> Cube:
         They differ in their grid or base time, one is there twice, or one is not there: the error says which.
 
     """
-    parts = [_part(one) for one in fields]
+    parts = _parts(fields)
     _check_one(parts)
+    base, bases = _first_base([part.meaning for part in parts]), _bases(parts)
     named: dict[str, list[_Part]] = {}
     for part in parts:
         named.setdefault(_spelled(part.meaning.name), []).append(part)
@@ -117,7 +125,7 @@ def cube(fields: Sequence[Field]) -> Cube:
     lies = parts[0].field.grid
     variables = {**_where(lies, _named(parts)), **_which(parts, axes)}
     for time in times:
-        variables |= _when(parts[0].meaning, axes.values["time"], time)
+        variables |= _when(base, bases, axes.values["time"], time)
     beside = [name for name, one in variables.items() if (name,) != one.dims and "bounds" not in one.dims]
     for name, some in named.items():
         if name in variables:
@@ -133,10 +141,38 @@ def cube(fields: Sequence[Field]) -> Cube:
     return Cube(variables, made_by(lies, parts[0].field, sorted(named)))
 
 
-def _part(one: Field) -> _Part:
-    is_what = meaning(one)
+def _parts(fields: Sequence[Field]) -> list[_Part]:
+    found = [(one, meaning(one)) for one in fields]
+    first = _first_base([is_what for _, is_what in found])
+    return [_Part(one, is_what, _place(is_what, (is_what.base or first) - first)) for one, is_what in found]
+
+
+def _first_base(meanings: Sequence[Meaning]) -> dt.datetime:
+    return min((is_what.base for is_what in meanings if is_what.base is not None), default=_TIMELESS)
+
+
+def _place(is_what: Meaning, base: dt.timedelta) -> _Place:
     number = None if is_what.statistic else is_what.number
-    return _Part(one, is_what, _Place(is_what.end, number, is_what.level))
+    return _Place(base, base + is_what.end, number, is_what.level)
+
+
+def _bases(parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
+    """Of each valid time the base time.
+
+    Raises
+    ------
+    InvalidArgument
+        Two base times have one valid time.
+
+    """
+    bases: dict[dt.timedelta, _Part] = {}
+    for part in parts:
+        other = bases.setdefault(part.place.time, part)
+        if other.place.base != part.place.base:
+            both = f"steps {step_text(other.meaning)} and {step_text(part.meaning)} of {other.meaning.base} and"
+            cause = f"{both} {part.meaning.base} have one valid time: gather steps, or base times, not both"
+            raise InvalidArgument(f"field {part.field.param}", cause)
+    return {time: part.place.base for time, part in bases.items()}
 
 
 def _spelled(name: str) -> str:
@@ -151,7 +187,7 @@ def _check_one(parts: Sequence[_Part]) -> None:
         if part.field.grid != first.field.grid:
             cause = f"it is on {part.field.grid.name[:80]}, but {first.field.param} on {first.field.grid.name[:80]}"
             raise InvalidArgument(f"field {part.field.param}", f"{cause}: one data set has one grid")
-        if part.meaning.base != first.meaning.base:
+        if (part.meaning.base is None) != (first.meaning.base is None):
             raise InvalidArgument(
                 f"field {part.field.param}",
                 f"its base time is {part.meaning.base}, that of another {first.meaning.base}",
@@ -196,10 +232,7 @@ def _times(named: Mapping[str, Sequence[_Part]]) -> tuple[list[_Times], dict[str
 def _starts(name: str, parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
     starts: dict[dt.timedelta, dt.timedelta] = {}
     for part in parts:
-        if (
-            part.meaning.start is not None
-            and starts.setdefault(part.place.time, part.meaning.start) != part.meaning.start
-        ):
+        if part.start is not None and starts.setdefault(part.place.time, part.start) != part.start:
             cause = "two ranges of steps end together: write them as products of their own"
             raise InvalidArgument(f"field {name}", cause)
     return starts
@@ -226,26 +259,32 @@ def _where(lies: Grid, named: Sequence[str] | None) -> dict[str, Variable]:
     return found
 
 
-def _when(first: Meaning, steps: Sequence[dt.timedelta], of: _Times) -> dict[str, Variable]:
-    base = first.base or _TIMELESS
-    ends = np.array([hours(end) for end in steps])
+def _when(
+    base: dt.datetime, bases: Mapping[dt.timedelta, dt.timedelta], valid: Sequence[dt.timedelta], of: _Times
+) -> dict[str, Variable]:
+    """The axis of time and what stands beside it: base times, and how long after these the values hold."""
+    unit = unit_of([*valid, *of.starts.values()])
     time, bounds = f"time{of.suffix}", f"time_bnds{of.suffix}"
-    since = time_attributes(base)
+    since = time_attributes(base, unit)
+    periods = [end - bases[end] for end in valid]
     about: dict[str, Any] = {**since, "standard_name": "time", "long_name": "time", "axis": "T"}
     found = {
-        time: Variable((time,), ends, about | ({"bounds": bounds} if of.starts else {})),
+        time: Variable((time,), counted(valid, unit), about | ({"bounds": bounds} if of.starts else {})),
         f"forecast_period{of.suffix}": Variable(
             (time,),
-            ends,
-            {"standard_name": "forecast_period", "long_name": "time since the base time", "units": "hours"},
-        ),
-        "forecast_reference_time": Variable(
-            (), np.array(0.0), {**since, "standard_name": "forecast_reference_time", "long_name": "base time"}
+            counted(periods, unit),
+            {"standard_name": "forecast_period", "long_name": "time since the base time", "units": unit},
         ),
     }
+    reference = {**since, "standard_name": "forecast_reference_time", "long_name": "base time"}
+    if len(set(bases.values())) == 1:
+        found["forecast_reference_time"] = Variable((), np.array(0.0), reference)
+    else:
+        based = counted([bases[end] for end in valid], unit)
+        found[f"forecast_reference_time{of.suffix}"] = Variable((time,), based, reference)
     if of.starts:
-        values = np.array([[hours(of.starts.get(end, end)), hours(end)] for end in steps])
-        found[bounds] = Variable((time, "bounds"), values, {})
+        starts = counted([of.starts.get(end, end) for end in valid], unit)
+        found[bounds] = Variable((time, "bounds"), np.stack([starts, counted(valid, unit)], axis=1), {})
     return found
 
 
@@ -283,7 +322,7 @@ def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid, of: _Times
             raise InvalidArgument(f"field {name}", f"{_words(part)}: there is another, or it says less than the others")
         values[where] = part.field.values
         seen[where] = True
-    _check_full(name, dims, axes, seen)
+    _check_full(name, dims, axes, seen, _first_base([said.meaning]) - said.place.base)
     dims = tuple(f"time{of.suffix}" if axis == "time" else axis for axis in dims)
     if lies.kind == "points":
         at = dims.index(f"time{of.suffix}")
@@ -295,18 +334,18 @@ def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid, of: _Times
     return Variable(dims, values, about, is_data=True)
 
 
-def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array) -> None:
+def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array, base: dt.datetime) -> None:
     if seen.all():
         return
     first = zip(dims, np.argwhere(~seen)[0], strict=True)
-    lacking = ", ".join(_value_text(axis, axes.values[axis][at]) for axis, at in first)
+    lacking = ", ".join(_value_text(axis, axes.values[axis][at], base) for axis, at in first)
     raise InvalidArgument(
         f"field {name}", f"none for {lacking}; {int((~seen).sum())} lack in all: expected a full cube"
     )
 
 
 def _check_alike(part: _Part, first: _Part) -> None:
-    is_alike = part.meaning.process == first.meaning.process or not part.place.time
+    is_alike = part.meaning.process == first.meaning.process or not part.meaning.end
     if part.field.units != first.field.units or not is_alike:
         raise InvalidArgument(
             f"field {first.meaning.name}", f"{_words(part)} has other units or another stepType than {_words(first)}"
@@ -318,5 +357,7 @@ def _words(part: _Part) -> str:
     return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
-def _value_text(axis: str, value: Any) -> str:
-    return f"step {hours(value):g} h" if axis == "time" else f"{axis} {value:g}"
+def _value_text(axis: str, value: Any, base: dt.datetime) -> str:
+    if axis != "time":
+        return f"{axis} {value:g}"
+    return f"step {hours(value):g} h (valid {(base + value).isoformat()[:16]})"
