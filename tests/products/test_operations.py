@@ -333,9 +333,9 @@ def test_an_accumulation_that_begins_anew_is_that_of_its_own_range() -> None:
 @pytest.mark.parametrize(
     ("steps", "says"),
     [
-        ([3, 6, 9, 15, 18, 21, 24], "step 12 of the window 0-24 is missing: its fields are 3 h apart"),
-        ([1, 6, 12, 18, 24], "step 2 of the window 0-24 is missing: its fields are 1 h apart"),
-        ([12, 18, 24], "step 6 of the window 0-24 is missing: its fields are 6 h apart"),
+        ([3, 6, 9, 15, 18, 21, 24], "step 12 of the window 0-24 is missing: its fields are 3 hours apart"),
+        ([1, 6, 12, 18, 24], "step 2 of the window 0-24 is missing: its fields are 1 hours apart"),
+        ([12, 18, 24], "step 6 of the window 0-24 is missing: its fields are 6 hours apart"),
         ([7, 14, 24], "step 21 of the window 0-24 is missing"),
         ([10, 20, 24], "step 4 of the window"),
     ],
@@ -343,6 +343,22 @@ def test_an_accumulation_that_begins_anew_is_that_of_its_own_range() -> None:
 def test_instants_that_leave_steps_of_a_window_out_are_refused(of: str, steps: list[int], says: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match=says):
         applied(Statistics(24, (of,)), *(field(step=step) for step in steps))
+
+
+def test_windows_of_minutes_are_those_of_numpy() -> None:
+    """Hourly rates each quarter of an hour, and amounts of ten minutes."""
+    minutes = range(15, 121, 15)
+    came = [field(float(at**2), step=at // 60 if at % 60 == 0 else f"{at}m") for at in minutes]
+    made = applied(Statistics.read({"over": "1h", "of": ["mean", "max", "min", "instant"]}, 0), *reversed(came))
+    squares = np.array(minutes).reshape(2, 4).astype(float) ** 2
+    expected = [of for row in squares for of in (row.mean(), row.max(), row.min(), row[-1])]
+    assert [f.values[0, 0] for f in made] == expected
+    assert [f.attributes["step"] for f in made][::4] == ["0-1", "1-2"]
+    amounts = [field(1.0, step=f"{at}m", stepType="accum", stepStart=f"{at - 10}m") for at in (10, 20, 30)]
+    total = one(Statistics.read({"over": "30m", "of": "sum"}, 0), *amounts)
+    assert (total.values[0, 0], total.attributes["step"]) == (3, "0m-30m")
+    with pytest.raises(junctura.InvalidArgument, match=r"step 30m begins at 20m, and steps 10m to 20m .* 0m-30m"):
+        applied(Statistics("30m", ("sum",)), amounts[0], amounts[2])
 
 
 def test_instants_and_ranges_are_not_mixed() -> None:

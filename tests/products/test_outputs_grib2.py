@@ -171,6 +171,8 @@ def test_the_tools_of_eccodes_have_the_words_of_mars_for_all_statistics_of_a_fil
     [
         ({}, {"productDefinitionTemplateNumber": 0, "shortName": "t", "level": 850, "stepRange": "6"}),
         ({"step": "90m"}, {"stepRange": "90m", "validityTime": 1330}),
+        ({"step": "60m-90m", "stepType": "avg"}, {"stepRange": "60m-90m", "validityTime": 1330}),
+        ({"step": 3, "stepStart": "90m", "stepType": "max"}, {"stepRange": "90m-180m", "validityTime": 1500}),
         ({"time": 0, "date": 20260102}, {"dataDate": 20260102, "dataTime": 0}),
         ({"number": 3, "members": 6}, {"productDefinitionTemplateNumber": 1, "number": 3}),
         ({"number": 3, "members": 6}, {"numberOfForecastsInEnsemble": 6}),

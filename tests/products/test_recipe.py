@@ -154,6 +154,25 @@ def test_windows_gather_the_steps_behind_their_start() -> None:
     assert read.key({"param": "t", "step": "0"}) is None
 
 
+def test_windows_may_be_of_minutes() -> None:
+    to, fields = "format: grib2, name: 'x_{step:02}'", "param: t, step: 0/to/2h/by/15m"
+    read = asked(to, "statistics: {over: 30m, of: [mean, accumulation]}", fields)
+    files = list(read.wanted())
+    assert [file.attributes["step"] for file in files] == ["0m-30m", "30m-60m", "60m-90m", "90m-120m"]
+    assert [[key["step"] for key in file.inputs] for file in files] == [
+        *(["15m", "30m"], ["30m", "45m", 1], [1, "75m", "90m"], ["90m", "105m", 2])
+    ]
+    assert [file.name() for file in files][:2] == ["x_00m-30m", "x_30m-60m"]
+    assert (
+        read.key({"param": "t", "step": "15m"})
+        == read.key({"param": "t", "step": "900s"})
+        == Key(param="t", step="15m")
+    )
+    with pytest.raises(junctura.InvalidArgument, match=r"the window 0m-75m lacks step 75m.*windows of 75m begin"):
+        asked(to, "statistics: {over: 1h15m, of: mean}", "param: t, step: 0/to/2h/by/30m")
+    assert asked(to, fields=fields).fingerprint != asked(to, fields="param: t, step: 0/to/2").fingerprint
+
+
 def test_an_accumulation_needs_the_ends_of_its_window() -> None:
     read = asked(
         "format: grib2, name: 'x_{step}'", "statistics: {over: 12h, of: accumulation}", "param: tp, step: 0/to/36/by/6"
@@ -347,7 +366,7 @@ MISTAKES = [
     ("0/to/48/by/6", "0/to/48/by/0", 2, 'from.step: "0" is no number above 0'),
     ("0/to/48/by/6", "0/to/48/6", 2, "a range is a/to/b or a/to/b/by/c"),
     ("0/to/48/by/6", "0/to/999999/by/1", 2, "at most 10000"),
-    ("0/to/48/by/6", "90m", 2, 'from.step: "90m" is not a step'),
+    ("0/to/48/by/6", "90x", 2, 'from.step: "90x" is not a step'),
     ("0/to/48/by/6", "0-24/to/48", 2, "the ends of a range are single steps"),
     ("0/to/48/by/6", "12-6", 2, '"12-6" is not a step'),
     ("number: 1/to/6", "number: -1", 2, "from.number: -1 is not a member"),
@@ -404,7 +423,7 @@ MISTAKES = [
     ("spread", "sprad", 10, 'do.ensemble: "sprad" is no statistic; did you mean "spread"?'),
     ("{above: 273.15}", "{over: 273.15}", 10, 'do.ensemble.probability: "over" is no comparison'),
     ("[10, 50, 90]", "[10, 101]", 10, "do.ensemble.percentile: expected a whole number from 0 to 100, not 101"),
-    ("over: 24h", "over: 24m", 11, 'do.statistics.over: expected hours as 24h, not "24m"'),
+    ("over: 24h", "over: 24y", 11, 'do.statistics.over: expected a length as 24h or 30m, not "24y"'),
     ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
     ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
     ("[mean, max]", "[mean, median]", 11, 'do.statistics.of: "median" is no statistic'),
@@ -614,6 +633,17 @@ def test_templates_know_their_words() -> None:
         ("step", "6h", (6,)),
         ("step", [0, "6/12", "12-24"], (0, 6, 12, "12-24")),
         ("step", datetime.timedelta(hours=6), (6,)),
+        ("step", datetime.timedelta(minutes=75), ("75m",)),
+        ("step", "0/to/1h/by/20m", (0, "20m", "40m", 1)),
+        ("step", "0/to/1/by/0.5", (0, "30m", 1)),
+        ("step", "90m/to/30m/by/30m", ("90m", 1, "30m")),
+        ("step", "60m/1h30m/1d/45s", (1, "90m", 24, "45s")),
+        ("step", "0-90m/60m-90m", ("0m-90m", "60m-90m")),
+        ("step", "1h-90m", ("60m-90m",)),
+        ("step", "0-24h", ("0-24",)),
+        ("time", "0/to/18/by/6", ("0000", "0600", "1200", "1800")),
+        ("time", "0000/to/0200/by/30m", ("0000", "0030", "0100", "0130", "0200")),
+        ("time", "2200/to/2300", ("2200", "2300")),
         ("levelist", "0/to/1/by/0.25", (0, 0.25, 0.5, 0.75, 1)),
         ("levelist", 850.0, (850,)),
         ("number", "1/to/3", (1, 2, 3)),

@@ -18,7 +18,7 @@ from junctura.products._operations import READERS, Crop, Ensemble, Operation, St
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
-from junctura.products._words import Key, Value, values
+from junctura.products._words import Key, Value, span_of, step_at, values
 
 _INPUTS_MAX = 1_000_000
 _FILES_MAX = 100_000
@@ -113,8 +113,9 @@ def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words
     return READERS[name](value)
 
 
-def _first_step(words: _Words) -> int:
-    return min((step for step in words["step"] if isinstance(step, int)), default=0)
+def _first_step(words: _Words) -> Value:
+    single = [span.end for step in words["step"] if (span := span_of(step)).start == span.end]
+    return step_at(min(single, default=0))
 
 
 def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:

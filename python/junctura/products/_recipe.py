@@ -185,10 +185,9 @@ class Recipe:
         statistics, steps = self.statistics, dict(self.words)["step"]
         if statistics is None:
             return []
-        hours = [step for step in steps if isinstance(step, int)]
         is_instant = set(statistics.of) == {"instant"}
         return [
-            _Part(statistics.needed(window, hours), window.end if is_instant else window.step, window)
+            _Part(statistics.needed(window, steps), window.end if is_instant else window.step, window)
             for window in statistics.windows(steps)
         ]
 
@@ -306,7 +305,7 @@ def _template(text: str) -> Template:
 
 
 def _completion(parts: dict[str, _Part]) -> int:
-    """The hour of the last step that a file waits for."""
+    """The second of the last step that a file waits for."""
     return max(map(end_of, parts["step"].values)) if "step" in parts else 0
 
 

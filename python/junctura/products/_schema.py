@@ -27,7 +27,7 @@ WORDS = {
     "type": "What they are: fc, pf, an",
     "levtype": "The kind of level: pl, sfc, ml",
     "levelist": "Levels",
-    "step": "Whole hours since the base time, or ranges of them as 0-24",
+    "step": "Hours since the base time, minutes as 90m, or ranges of them as 0-24",
     "number": "Members of the ensemble",
     "param": "Parameters, by their short names",
 }
@@ -145,8 +145,9 @@ _FORMULA = Text(
     what="a formula",
 )
 _UNIT = Text("As m s**-1, m/s, degC, hPa", what="a unit", length_max=60)
-_HOURS = Either(
-    (Number("", 1, 10_000, whole=True), Text(pattern=r"^[1-9][0-9]{0,3}h$", what="hours as 24h")), "Hours, as 24h"
+_LENGTH = Either(
+    (Number("", 1, 10_000, whole=True), Text(pattern=r"^([1-9][0-9]{0,4}[dhm])+$", what="a length as 24h or 30m")),
+    "Hours, or a length as 24h, 30m, 1h30m",
 )
 OPERATIONS: dict[str, Spec] = {
     "grid": _GRID,
@@ -163,9 +164,9 @@ OPERATIONS: dict[str, Spec] = {
     ),
     "ensemble": _ENSEMBLE,
     "statistics": Record(
-        {"over": _HOURS, "of": _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")},
+        {"over": _LENGTH, "of": _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")},
         ("over", "of"),
-        "Over steps, in windows of so many hours that begin at the first step of `from`",
+        "Over steps, in windows of this length that begin at the first step of `from`",
     ),
     "compute": Table(
         Record({"formula": _FORMULA, "units": _UNIT}, ("formula", "units")),

@@ -1,7 +1,8 @@
 """The words of MARS in a requirement: lists and ranges written out, and keys that tell fields apart.
 
 Values are brought to one form each, so that what a file says and what an object has compare equal: steps are whole
-hours or ranges as ``0-24``, members whole numbers, levels numbers, days ``20261120``, times ``0600``; all else is text.
+hours, or texts as ``90m`` and, of ranges, ``0-24``; members whole numbers, levels numbers, days ``20261120``, times
+``0600``; all else is text.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import datetime
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from junctura._asking import SELECTOR_BYTES_MAX, SELECTOR_VALUES_MAX
 from junctura._ranges import number, written_out
 from junctura._specs import shown
 from junctura._yaml import Wrong
-from junctura.field import member_of
+from junctura.field import Step, member_of, seconds_of, step_of
 from junctura.products._schema import WORDS
 
 Value: TypeAlias = "str | int | float"
@@ -25,7 +26,8 @@ VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
-_ORDERED = ("step", "number", "levelist", "date")
+_ORDERED = ("step", "number", "levelist", "date", "time")
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def of_object(word: str, attributes: Mapping[str, Any]) -> Value:
@@ -92,7 +94,7 @@ def canonical(word: str, value: Any) -> Value:
 
     """
     if isinstance(value, datetime.timedelta):
-        value = value.total_seconds() / 3600
+        value = f"{round(value.total_seconds())}s"
     made = _form(word, _text(value))
     if made is None:
         raise Wrong(f"{shown(value)} is not {_WHAT.get(word, f'a text of 1 to {_LENGTH_MAX} characters')}")
@@ -124,11 +126,35 @@ def _any(text: str) -> str | None:
 
 
 def _step(text: str) -> Value | None:
-    if found := re.fullmatch(r"([0-9]{1,6})h?", text):
-        return int(found[1])
-    if found := re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})h?", text):
-        return f"{int(found[1])}-{int(found[2])}" if int(found[1]) < int(found[2]) else None
-    return None
+    found = re.fullmatch(r"([0-9dhms]+)(?:-([0-9dhms]+))?", text)
+    if found is None:
+        return None
+    if found[2] is None:
+        at = _length(found[1], "h")
+        return None if at is None else step_at(at)
+    # As ecCodes writes it, the unit of a range may be that of its end.
+    unit = found[2].lstrip("0123456789")
+    start, end = _length(found[1], unit if unit in _SECONDS else "h"), _length(found[2], "h")
+    return Step(start, end).words if start is not None and end is not None and start < end else None
+
+
+def _length(text: str, unit: str) -> int | None:
+    """Seconds of a length of time as 6 (of this unit), 90m or 1h30m; None of another text."""
+    if not re.fullmatch(r"[0-9]{1,7}|([0-9]{1,7}[dhms])+", text):
+        return None
+    return sum(int(count) * _SECONDS[said or unit] for count, said in re.findall(r"([0-9]+)([dhms]?)", text))
+
+
+def step_at(seconds: int) -> Value:
+    """The step so many seconds after the base time: whole hours, or a text as 90m."""
+    return seconds // 3600 if seconds % 3600 == 0 else Step(seconds, seconds).words
+
+
+def span_of(step: Value) -> Step:
+    """The seconds at which a step, or a range of steps, begins and ends; equal of a single step."""
+    found = step_of(str(step))
+    assert found is not None, step
+    return found
 
 
 def _whole(text: str) -> Value | None:
@@ -157,7 +183,7 @@ def _time(text: str) -> Value | None:
 
 _FORMS = {"step": _step, "number": _whole, "levelist": _level, "date": _date, "time": _time}
 _WHAT = {
-    "step": "a step: whole hours as 6, or a range of them as 0-24",
+    "step": "a step: hours as 6, minutes as 90m, or a range as 0-24",
     "number": "a member: a whole number from 0",
     "levelist": "a level: a number",
     "date": "a day as 20261120",
@@ -214,15 +240,29 @@ def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
         what = f"{word} has no ranges" if word not in _ORDERED else "a range is a/to/b or a/to/b/by/c"
         raise Wrong(f"{shown(given)}: {what}")
     first, last = canonical(word, parts[0]), canonical(word, parts[2])
+    if word in ("step", "time"):
+        return _times(word, given, first, last, parts[4] if len(parts) == 5 else "1")
     by = _increment(parts[4]) if len(parts) == 5 else Decimal(1)
     if word == "date":
         days = written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by, VALUES_MAX)
         return tuple(_digits(datetime.date.fromordinal(int(day))) for day in days)
-    try:
-        found = written_out(given, Decimal(str(first)), Decimal(str(last)), by, VALUES_MAX)
-    except InvalidOperation:
-        raise Wrong(f"{shown(given)}: the ends of a range are single steps") from None
+    found = written_out(given, Decimal(str(first)), Decimal(str(last)), by, VALUES_MAX)
     return tuple(canonical(word, number(value)) for value in found)
+
+
+def _times(word: str, given: str, first: Value, last: Value, by: str) -> tuple[Value, ...]:
+    """Steps, or times of day, at equal distances: hours, unless they have a unit."""
+    if word == "time":
+        ends = [Step(*[seconds_of(str(value))] * 2) for value in (first, last)]
+    else:
+        ends = [span_of(value) for value in (first, last)]
+    if any(end.start != end.end for end in ends):
+        raise Wrong(f"{shown(given)}: the ends of a range are single steps")
+    between = _length(by, "h") or int(_increment(by) * 3600)
+    found = written_out(given, Decimal(ends[0].end), Decimal(ends[1].end), Decimal(between), VALUES_MAX)
+    if word == "step":
+        return tuple(step_at(int(at)) for at in found)
+    return tuple(f"{int(at) // 3600:02}{int(at) % 3600 // 60:02}" for at in found)
 
 
 def _ordinal(day: Value) -> int:
@@ -230,15 +270,15 @@ def _ordinal(day: Value) -> int:
 
 
 def _increment(text: str) -> Decimal:
-    number = text[:-1] if text.endswith("h") else text
+    number = text
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", number) or not Decimal(number):
         raise Wrong(f"{shown(text)} is no number above 0 to go on by")
     return Decimal(number)
 
 
 def end_of(step: Value) -> int:
-    """The hour at which a step, or a range of steps, ends."""
-    return int(str(step).rpartition("-")[2])
+    """The second at which a step, or a range of steps, ends."""
+    return span_of(step).end
 
 
 def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:

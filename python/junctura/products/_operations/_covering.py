@@ -53,7 +53,7 @@ def _lacking(window: Step, instants: Sequence[Part]) -> str:
     for expected in range(window.start + between, window.end + 1, between):
         if expected not in ends:
             step = f"step {_at(expected)} of the window {window.words}"
-            return f"{step} is missing: its fields are {_long(between)} apart"
+            return f"{step} is missing: its fields are {long(between)} apart"
     return ""
 
 
@@ -100,9 +100,10 @@ def _words(part: Part) -> str:
     return Step(part.end if part.start is None else part.start, part.end).words
 
 
-def _long(seconds: int) -> str:
+def long(seconds: int) -> str:
+    """How long, in words: 6 hours, 90m."""
     text = _at(seconds)
-    return f"{text} h" if text.isdecimal() else text
+    return f"{text} hours" if text.isdecimal() else text
 
 
 def _listed(steps: Iterable[int]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +15,8 @@ from junctura.field import Step, step_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
-from junctura.products._operations._covering import Part, check_covered
-from junctura.products._words import Value, canonical
+from junctura.products._operations._covering import Part, check_covered, long
+from junctura.products._words import Value, canonical, span_of, step_at
 
 # Of the fields in a window, with what GRIB calls the type of their step.
 _REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {
@@ -29,23 +30,23 @@ _REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {
 
 @dataclass(frozen=True)
 class Window:
-    """Hours of a forecast: those behind `start`, to `end`."""
+    """Steps of a forecast: those behind `start`, to `end`."""
 
-    start: int
-    end: int
+    start: Value
+    end: Value
 
-    @property
+    @functools.cached_property
     def span(self) -> Step:
         """In seconds."""
-        return Step(self.start * 3600, self.end * 3600)
+        return Step(_end(self.start), _end(self.end))
 
     @property
     def step(self) -> str:
         """As MARS writes it."""
         return self.span.words
 
-    def holds(self, step: int) -> bool:
-        return self.start < step <= self.end
+    def holds(self, step: Value) -> bool:
+        return self.span.start < _end(step) <= self.span.end
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,24 @@ class Statistics(Operation):
     Attributes
     ----------
     begin, over
-        The first step, and how many hours a window has.
+        The first step, and how long a window is, as a step.
 
     """
 
     name = "statistics"
-    over: int
+    over: Value
     of: tuple[str, ...]
-    begin: int = 0
+    begin: Value = 0
 
     @classmethod
-    def read(cls, value: dict[str, Any], begin: int) -> Statistics:
+    def read(cls, value: dict[str, Any], begin: Value) -> Statistics:
         """As a requirement says it."""
-        over = value["over"]
-        hours = over if isinstance(over, int) else int(over.removesuffix("h"))
-        return cls(hours, tuple(dict.fromkeys(listed(value["of"]))), begin)
+        return cls(canonical("step", value["over"]), tuple(dict.fromkeys(listed(value["of"]))), begin)
+
+    @property
+    def _length(self) -> int:
+        """Of a window, in seconds."""
+        return _end(self.over)
 
     def windows(self, steps: Sequence[Value]) -> list[Window]:
         """The windows that steps fill.
@@ -86,44 +90,54 @@ class Statistics(Operation):
             A step belongs to no window that can be completed, or the steps are ranges already.
 
         """
-        hours = {step for step in steps if isinstance(step, int)}
-        if len(hours) < len(steps):
+        if any(span.start != span.end for span in map(span_of, steps)):
             raise Wrong("steps are ranges already, of which there are no statistics over steps")
-        windows = [
-            Window(start, start + self.over) for start in range(self.begin, max(hours, default=self.begin), self.over)
-        ]
+        windows = list(self._to(max(map(_end, steps), default=0)))
         if not windows:
-            raise Wrong(f"the steps fill no window of {self.over} hours: there is none behind {self.begin}")
+            raise Wrong(f"the steps fill no window of {long(self._length)}: there is none behind {self.begin}")
         for window in windows:
             needed = [window.end] + ([window.start] if self._needs_start(window) else [])
-            if lacking := [step for step in needed if step not in hours]:
+            if lacking := [step for step in needed if step not in steps]:
                 raise Wrong(
                     f"the window {window.step} lacks step {lacking[0]} "
-                    f"(windows of {self.over} hours begin at the first step, which is {self.begin})"
+                    f"(windows of {long(self._length)} begin at the first step, which is {self.begin})"
                 )
         return windows
 
-    def window(self, end: int) -> Window:
+    def _to(self, last: int) -> Iterator[Window]:
+        """The windows up to the one that has this second."""
+        for start in range(_end(self.begin), last, self._length):
+            yield self.window(step_at(start + self._length))
+
+    def window(self, end: Value) -> Window:
         """The window that ends with a step."""
-        return Window(end - self.over, end)
+        return Window(step_at(_end(end) - self._length), end)
+
+    def after(self, window: Window) -> Window:
+        """The one that follows another."""
+        return Window(window.end, step_at(window.span.end + self._length))
+
+    def is_within(self, step: Value) -> bool:
+        """Whether a step ends no window."""
+        return (_end(step) - _end(self.begin)) % self._length != 0
 
     def of_window(self, window: Window) -> Statistics:
         """The same for fields of one window: what it needs of the window before it is no window of its own."""
         return replace(self, begin=window.start)
 
-    def needed(self, window: Window, steps: Sequence[int]) -> tuple[int, ...]:
+    def needed(self, window: Window, steps: Iterable[Value]) -> tuple[Value, ...]:
         """Which of the steps a window needs."""
         is_reduced = any(kind in _REDUCE for kind in self.of)
         return tuple(
             step
-            for step in sorted(steps)
+            for step in sorted(steps, key=_end)
             if (is_reduced and window.holds(step))
             or step == window.end
             or (step == window.start and self._needs_start(window))
         )
 
     def _needs_start(self, window: Window) -> bool:
-        return "accumulation" in self.of and window.start > 0
+        return "accumulation" in self.of and window.span.start > 0
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         return [made for group in grouped(fields, "step", "stepType").values() for made in self._made(group)]
@@ -132,14 +146,12 @@ class Statistics(Operation):
         by_step = {_step(field): field for field in group}
         if len(by_step) < len(group):
             raise InvalidArgument(f"field {group[0].param}", "a step is there twice")
-        last = max(by_step)
-        for start in range(self.begin, last, self.over):
-            window = Window(start, start + self.over)
-            inside = [by_step[step] for step in sorted(by_step) if window.holds(step)]
+        for window in self._to(max(map(_end, by_step))):
+            inside = [by_step[step] for step in sorted(by_step, key=_end) if window.holds(step)]
             if inside:
                 yield from self._of_window(window, by_step, inside)
 
-    def _of_window(self, window: Window, by_step: dict[int, Field], inside: list[Field]) -> Iterator[Field]:
+    def _of_window(self, window: Window, by_step: dict[Value, Field], inside: list[Field]) -> Iterator[Field]:
         end = by_step.get(window.end)
         if end is None:
             raise _missing(inside[0], window.end, window)
@@ -155,7 +167,7 @@ class Statistics(Operation):
                 values, step_type = _reduced(kind, window, inside)
                 yield end.having(values, step=window.step, stepType=step_type, stepStart=None)
 
-    def _accumulated(self, window: Window, by_step: dict[int, Field], end: Field) -> Floats:
+    def _accumulated(self, window: Window, by_step: dict[Value, Field], end: Field) -> Floats:
         if _since(end) == window.span.start:
             return end.values
         if not self._needs_start(window):
@@ -201,7 +213,12 @@ def _since(field: Field) -> int:
 
 
 def _seconds(field: Field) -> int:
-    return _step(field) * 3600
+    return _end(_step(field))
+
+
+def _end(step: Value) -> int:
+    """In seconds."""
+    return span_of(step).end
 
 
 def _not_from_start(end: Field, start: Field | None) -> InvalidArgument:
@@ -214,12 +231,13 @@ def _not_from_start(end: Field, start: Field | None) -> InvalidArgument:
     return InvalidArgument(f"field {end.param}", f"{cause}: write sum, and name all steps")
 
 
-def _missing(field: Field, step: int, window: Window) -> InvalidArgument:
+def _missing(field: Field, step: Value, window: Window) -> InvalidArgument:
     return InvalidArgument(f"field {field.param}", f"step {step} of the window {window.step} is missing")
 
 
-def _step(field: Field) -> int:
+def _step(field: Field) -> Value:
     step = canonical("step", field.attributes.get("step", ""))
-    if not isinstance(step, int):
+    span = span_of(step)
+    if span.start != span.end:
         raise InvalidArgument(f"field {field.param}", f"step {step} is a range already")
     return step

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from junctura.errors import InvalidArgument
+from junctura.field import Step, step_of
 from junctura.products._field import Field
 
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]
-_UNITS = {"": 3600, "h": 3600, "m": 60, "s": 1, "d": 86400}
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,11 @@ def hours(span: dt.timedelta) -> float:
 
 
 def step_text(is_what: Meaning) -> str:
-    """The step as MARS has it: `6`, `0-6`, `90m`."""
-    return _in_words(is_what.end) if is_what.start is None else f"{_in_words(is_what.start)}-{_in_words(is_what.end)}"
-
-
-def _in_words(span: dt.timedelta) -> str:
-    seconds = round(span.total_seconds())
-    return f"{seconds // 3600}" if seconds % 3600 == 0 else f"{seconds // 60}m" if seconds % 60 == 0 else f"{seconds}s"
+    """The step as MARS has it: `6`, `0-6`, `90m`, `60m-90m`."""
+    start, end = (
+        round(at.total_seconds()) for at in (is_what.end if is_what.start is None else is_what.start, is_what.end)
+    )
+    return Step(start, end).words
 
 
 @dataclass(frozen=True)
@@ -221,20 +219,19 @@ class _Attributes:
 
     def steps(self) -> tuple[dt.timedelta | None, dt.timedelta]:
         text = str(self.values.get("step", 0))
-        match = re.fullmatch(r"(?:(\d+)([hmsd]?)-)?(\d+)([hmsd]?)", text)
-        if not match:
+        found = step_of(text)
+        if found is None:
             raise self.refused("step", "hours such as 6, or a range such as 0-6")
-        end = dt.timedelta(seconds=int(match[3]) * _UNITS[match[4]])
-        start = dt.timedelta(seconds=int(match[1]) * _UNITS[match[2] or match[4]]) if match[1] else self._step_start()
-        if start is not None and start > end:
+        start = found.start if found.start != found.end else self._step_start(found.end)
+        if start > found.end:
             raise self.refused("step", "a range that goes on in time")
-        return (None if start == end else start), end
+        begin, end = (dt.timedelta(seconds=at) for at in (start, found.end))
+        return (None if begin == end else begin), end
 
-    def _step_start(self) -> dt.timedelta | None:
+    def _step_start(self, end: int) -> int:
+        """Where the range begins that ends there; at an instant the same."""
         given = self.values.get("stepStart")
-        if given is None:
-            return None
-        match = re.fullmatch(r"(\d+)([hmsd]?)", str(given))
-        if not match:
+        found = None if given is None else step_of(str(given))
+        if given is not None and found is None:
             raise self.refused("stepStart", "hours such as 6")
-        return dt.timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+        return end if found is None else found.start

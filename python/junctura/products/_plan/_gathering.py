@@ -9,10 +9,10 @@ from junctura._yaml import Wrong
 from junctura.errors import Error, InvalidArgument
 from junctura.products._field import Field
 from junctura.products._make import Transforms
-from junctura.products._operations import Compute, Statistics, telling
+from junctura.products._operations import Compute, Statistics, Window, telling
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
-from junctura.products._words import Key, canonical
+from junctura.products._words import Key, Value, canonical, end_of, span_of
 
 
 class OverSteps(Each):
@@ -20,40 +20,42 @@ class OverSteps(Each):
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics, self.transforms = statistics, Transforms()
-        self._fields: dict[Key, dict[int, Field]] = {}
+        self._fields: dict[Key, dict[Value, Field]] = {}
 
     def take(self, item: Item) -> Sequence[Item]:
         step = canonical("step", item.attributes.get("step", 0))
-        if not isinstance(step, int):
+        span = span_of(step)
+        if span.start != span.end:
             raise InvalidArgument(item.named, "its step is a range already")
         key = telling(item.attributes, "step", "stepType")
         fields = self._fields.setdefault(key, {})
         fields[step] = item.field
-        if self._is_open(step):
+        if self.statistics.is_within(step):
             return []
         window = self.statistics.window(step)
-        needed = [fields[at] for at in self.statistics.needed(window, sorted(fields))]
-        results = self.statistics.of_window(window)(needed, self.transforms) if step > self.statistics.begin else []
-        self._forget(key, step)
+        needed = [fields[at] for at in self.statistics.needed(window, fields)]
+        is_behind = end_of(step) > end_of(self.statistics.begin)
+        results = self.statistics.of_window(window)(needed, self.transforms) if is_behind else []
+        self._forget(key, window)
         return [item.of(field) for field in results]
 
-    def _forget(self, key: Key, end: int) -> None:
+    def _forget(self, key: Key, window: Window) -> None:
         """Keeps nothing of a window that has ended but what the next one begins with."""
-        fields, following = self._fields[key], self.statistics.window(end + self.statistics.over)
-        for at in [at for at in fields if at <= end and not self.statistics.needed(following, [at])]:
+        fields, following = self._fields[key], self.statistics.after(window)
+        past = [at for at in fields if end_of(at) <= window.span.end]
+        for at in [at for at in past if not self.statistics.needed(following, [at])]:
             del fields[at]
         if not fields:
             del self._fields[key]
 
     def end(self) -> Sequence[Item]:
-        left = [(key, step) for key, fields in self._fields.items() for step in fields if self._is_open(step)]
+        left = [
+            (key, step) for key, fields in self._fields.items() for step in fields if self.statistics.is_within(step)
+        ]
         if left:
             key, step = left[0]
             raise InvalidArgument(f"field {key}", f"step {step} belongs to a window whose end did not come")
         return []
-
-    def _is_open(self, step: int) -> bool:
-        return (step - self.statistics.begin) % self.statistics.over != 0
 
 
 @dataclass
