@@ -372,7 +372,9 @@ def test_means_of_ranges_count_as_they_are_long() -> None:
     ranges = [(0, 3), (3, 12), (12, 24)]
     means = [field((b**2 - a**2) / (b - a), step=b, stepType="avg", stepStart=str(a)) for a, b in ranges]
     assert one(Statistics(24, ("mean",)), *means).values[0, 0] == pytest.approx(24, rel=1e-15)
-    with pytest.raises(junctura.InvalidArgument, match=r"several lengths \(0-3, 3-12, 12-24\): write sum"):
+    with pytest.raises(
+        junctura.InvalidArgument, match=r"several lengths \(steps 0 to 3, steps 3 to 12, steps 12 to 24\): write sum"
+    ):
         applied(Statistics(24, ("mean",)), *amounts(*ranges))
     assert one(Statistics(24, ("sum",)), *amounts(*ranges)).values[0, 0] == 24**2
 

@@ -423,7 +423,7 @@ MISTAKES = [
     ("spread", "sprad", 10, 'do.ensemble: "sprad" is no statistic; did you mean "spread"?'),
     ("{above: 273.15}", "{over: 273.15}", 10, 'do.ensemble.probability: "over" is no comparison'),
     ("[10, 50, 90]", "[10, 101]", 10, "do.ensemble.percentile: expected a whole number from 0 to 100, not 101"),
-    ("over: 24h", "over: 24y", 11, 'do.statistics.over: expected a length as 24h or 30m, not "24y"'),
+    ("over: 24h", "over: 24y", 11, 'do.statistics.over: expected a length as 24h or 30m, day or month, not "24y"'),
     ("over: 24h", "over: 20h", 11, "do.statistics: the window 0-20 lacks step 20"),
     ("over: 24h", "over: 36h", 11, "do.statistics: the window 36-72 lacks step 72"),
     ("[mean, max]", "[mean, median]", 11, 'do.statistics.of: "median" is no statistic'),

@@ -36,7 +36,8 @@ def check_gathered(recipe: Recipe) -> None:
         if word not in _AXES and not (word == "type" and recipe.has_control):
             cause = f'{kind} has no axis for "{word}": leave it out, and put {{{word}}} into the name, or write csv'
             raise Wrong(cause, "to", "gather")
-    if found := _valid_twice(recipe, several):
+    # No two days or months are valid at one time.
+    if recipe.periods is None and (found := _valid_twice(recipe, several)):
         raise Wrong(f"{found}: {kind} has one axis of time; leave a word out, or write csv", "to", "gather")
 
 

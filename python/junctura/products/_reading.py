@@ -14,7 +14,7 @@ from junctura.products._gathered import check_gathered
 from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
 from junctura.products._names import Template, file_name, unknown
-from junctura.products._operations import READERS, Crop, Ensemble, Operation, Statistics, ToGrid, Winds
+from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Winds
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
@@ -62,6 +62,9 @@ def _recipe(said: dict[str, Any], where: str) -> Recipe:
     params = _params(operations, tuple(str(param) for param in words["param"]))
     output = _output(said["to"], words, operations)
     recipe = Recipe(said["product"], tuple(words.items()), operations, params, output, where)
+    if recipe.periods is not None:
+        with at("do", _index(operations, "statistics"), "statistics"):
+            recipe.periods.groups(words)
     if recipe.statistics is not None:
         with at("do", _index(operations, "statistics"), "statistics"):
             recipe.statistics.windows(words["step"])
@@ -88,27 +91,37 @@ def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation
     for index, item in enumerate(said):
         ((name, value),) = item.items()
         with at("do", index, name):
-            _check_order(name, seen, words)
+            _check_order(name, value, seen, words)
             operation = _operation(name, value, said[index + 1 :], words)
             on = _grid_behind(operation, on)
         seen.append(name)
         yield operation
 
 
-def _check_order(name: str, seen: list[str], words: _Words) -> None:
+def _check_order(name: str, value: Any, seen: list[str], words: _Words) -> None:
     if name in ("ensemble", "statistics", "wind") and name in seen:
         raise Wrong("it stands there twice, and once is possible")
     if name == "wind" and (before := set(seen) - {"units", "wind"}):
         raise Wrong(f"vorticity and divergence must be spectral: write it before {sorted(before)[0]}")
-    gathers = {"ensemble": "number", "statistics": "step"}.get(name)
-    if gathers is not None and gathers not in words:
-        raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')
+    over = ("date", "time") if name == "statistics" and _is_of_periods(value) else ("step",)
+    for gathers in {"ensemble": ("number",), "statistics": over}.get(name, ()):
+        if gathers not in words:
+            raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')
+
+
+def _is_of_periods(statistics: dict[str, Any]) -> bool:
+    return statistics["over"] in ("day", "month")
 
 
 def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
     if name == "wind":
         return Winds(_grid_of_wind(value, later))
+    if name == "statistics" and _is_of_periods(value):
+        return Periods.read(value)
     if name == "statistics":
+        for key in ("include", "on"):
+            if key in value:
+                raise Wrong(f"it is of days and months: write over: day, or leave {key} out", key)
         return Statistics.read(value, _first_step(words))
     return READERS[name](value)
 
@@ -215,10 +228,15 @@ def _check_told_apart(recipe: Recipe) -> None:
 
 def _fields_in_file(recipe: Recipe) -> int:
     words = dict(recipe.words)
-    gathered = math.prod(len(words[word]) for word in recipe.output.gather if word != "step" or not recipe.statistics)
+    apart = ("date", "time", "step") if recipe.periods else ("step",) if recipe.statistics else ()
+    gathered = math.prod(len(words[word]) for word in recipe.output.gather if word not in apart)
+    if recipe.periods and any(word in recipe.output.gather for word in apart):
+        gathered *= len(recipe.periods.groups(words))
     if recipe.statistics and "step" in recipe.output.gather:
         gathered *= len(recipe.statistics.windows(words["step"]))
-    made = [len(operation.of) for operation in recipe.operations if isinstance(operation, Ensemble | Statistics)]
+    made = [
+        len(operation.of) for operation in recipe.operations if isinstance(operation, Ensemble | Periods | Statistics)
+    ]
     return len(recipe.params) * gathered * math.prod(made)
 
 

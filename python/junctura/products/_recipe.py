@@ -29,11 +29,13 @@ from typing import Any
 from junctura._yaml import Wrong, files_of
 from junctura.errors import AlreadyExists, Error, NotFound
 from junctura.products._names import Open, Template, file_name
-from junctura.products._operations import Operation, Statistics, Window, Winds
-from junctura.products._words import Key, Value, end_of, of_object, selectors
+from junctura.products._operations import Operation, Periods, Statistics, Window, Winds
+from junctura.products._words import Key, Value, end_of, of_object, seconds_since, selectors
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
 OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")
+# What a day or a month has several of.
+_OF_PERIODS = ("date", "time", "step")
 # What stands in names until the fields tell it.
 UNKNOWN = {word: Open(f"({word})") for word in OPEN_WORDS}
 
@@ -169,6 +171,11 @@ class Recipe:
         return next((operation for operation in self.operations if isinstance(operation, Statistics)), None)
 
     @functools.cached_property
+    def periods(self) -> Periods | None:
+        """What is done over days or months, if anything is."""
+        return next((operation for operation in self.operations if isinstance(operation, Periods)), None)
+
+    @functools.cached_property
     def _needed(self) -> dict[str, tuple[Value, ...]]:
         needed = dict(self.words)
         if self.statistics is not None:
@@ -192,9 +199,11 @@ class Recipe:
         ]
 
     def _parts(self) -> list[list[tuple[str, _Part]]]:
-        """For each word what of it goes into one file together."""
-        found = []
+        """For each word what of it goes into one file together; dates, times and steps are one where days count."""
+        found = [self._of_periods] if self.periods else []
         for word, values in self.words:
+            if self.periods and word in _OF_PERIODS:
+                continue
             parts = (
                 self._windows if word == "step" and self.statistics else [_Part((value,), value) for value in values]
             )
@@ -203,6 +212,14 @@ class Recipe:
                 parts = [_Part(everything, parts[0].label if len(parts) == 1 else None)]
             found.append([(word, part) for part in parts])
         return found
+
+    @functools.cached_property
+    def _of_periods(self) -> list[tuple[str, _Part]]:
+        groups = [] if self.periods is None else self.periods.groups(dict(self.words))
+        if any(word in self.gathered for word in _OF_PERIODS):
+            keys = tuple(key for group in groups for key in group.keys)
+            return [("date", _Part((), None, labels=groups[0].label if len(groups) == 1 else Key(), keys=keys))]
+        return [("date", _Part((), None, labels=group.label, keys=group.keys)) for group in groups]
 
     @functools.cached_property
     def _is_ensemble(self) -> bool:
@@ -220,6 +237,7 @@ class Recipe:
 
     def _said(self, parts: dict[str, _Part]) -> Key:
         said = {word: part.label for word, part in parts.items() if part.label is not None and word != "param"}
+        said |= {word: value for part in parts.values() for word, value in part.labels.items()}
         if self._is_ensemble:
             said.pop("number", None)
         if len(self.params) == 1:
@@ -234,17 +252,23 @@ class Recipe:
 
 @dataclass(frozen=True)
 class _Part:
-    """Values of a word that go into one file, and what the file says of them."""
+    """Values of a word that go into one file, and what the file says of them; or of several words that go together."""
 
     values: tuple[Value, ...]
     label: Value | None
     window: Window | None = None
+    labels: Key = field(default_factory=Key)
+    keys: tuple[Key, ...] = ()
+
+    def of(self, word: str) -> tuple[Key, ...]:
+        """Each of them as words and their values."""
+        return self.keys or tuple(Key({word: value}) for value in self.values)
 
 
 def _combinations(parts: Mapping[str, _Part], *words: str) -> Iterator[Key]:
     """All combinations of the values that some words have in a file."""
-    named = [[(word, value) for value in parts[word].values] for word in words if word in parts]
-    return (Key(dict(items)) for items in itertools.product(*named))
+    named = [parts[word].of(word) for word in words if word in parts]
+    return (Key({word: value for key in keys for word, value in key.items()}) for keys in itertools.product(*named))
 
 
 @dataclass(frozen=True)
@@ -305,7 +329,9 @@ def _template(text: str) -> Template:
 
 
 def _completion(parts: dict[str, _Part]) -> int:
-    """The second of the last step that a file waits for."""
+    """The second of the last step, or the last valid time, that a file waits for."""
+    if "date" in parts and parts["date"].keys:
+        return max(map(seconds_since, parts["date"].keys))
     return max(map(end_of, parts["step"].values)) if "step" in parts else 0
 
 

@@ -149,6 +149,16 @@ _LENGTH = Either(
     (Number("", 1, 10_000, whole=True), Text(pattern=r"^([1-9][0-9]{0,4}[dhm])+$", what="a length as 24h or 30m")),
     "Hours, or a length as 24h, 30m, 1h30m",
 )
+_LENGTH_OR_PERIOD = Either(
+    (
+        Number("", 1, 10_000, whole=True),
+        Text(pattern=r"^(day|month|([1-9][0-9]{0,4}[dhm])+)$", what="a length as 24h or 30m, day or month"),
+    ),
+    "Hours, or a length as 24h, 30m, 1h30m; day or month: by valid times, of several dates and times",
+)
+_OF = _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")
+# In plans, which do not know which dates will come.
+OVER_STEPS_ONLY = Record({"over": _LENGTH, "of": _OF}, ("over", "of"), "Over steps, in windows that begin at step 0")
 OPERATIONS: dict[str, Spec] = {
     "grid": _GRID,
     "wind": Record({"grid": _GRID}, doc="Vorticity and divergence (spectral) to u and v; on the grid that follows"),
@@ -164,9 +174,20 @@ OPERATIONS: dict[str, Spec] = {
     ),
     "ensemble": _ENSEMBLE,
     "statistics": Record(
-        {"over": _LENGTH, "of": _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")},
+        {
+            "over": _LENGTH_OR_PERIOD,
+            "of": _OF,
+            "include": Word(
+                {
+                    "start": "An instant at midnight belongs to the day that begins; the default but for sums",
+                    "end": "It belongs to the day that ends; for ranges of steps, such as amounts",
+                },
+                "Which end of a day or month belongs to it",
+            ),
+            "on": Either((*_VALUE.specs, ListOf(_VALUE, high=10_000)), "The days or months, as 20190301 or 201903"),
+        },
         ("over", "of"),
-        "Over steps, in windows of this length that begin at the first step of `from`",
+        "Over steps, in windows of this length that begin at the first step of `from`; or over days or months",
     ),
     "compute": Table(
         Record({"formula": _FORMULA, "units": _UNIT}, ("formula", "units")),

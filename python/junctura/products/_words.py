@@ -276,6 +276,12 @@ def _increment(text: str) -> Decimal:
     return Decimal(number)
 
 
+def seconds_since(words: Mapping[str, Value]) -> int:
+    """The seconds from 1970 to the valid time of a date, a time and a step; each but the date is 0 where it is none."""
+    day = datetime.datetime.strptime(str(words["date"]), "%Y%m%d").toordinal() - datetime.date(1970, 1, 1).toordinal()
+    return day * 86400 + seconds_of(str(words.get("time", "0000"))) + end_of(words.get("step", 0))
+
+
 def end_of(step: Value) -> int:
     """The second at which a step, or a range of steps, ends."""
     return span_of(step).end

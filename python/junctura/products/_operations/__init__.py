@@ -11,6 +11,7 @@
   keep         Keep         any
   ensemble     Ensemble     all members
   statistics   Statistics   all steps of its windows
+               Periods      all dates, times and steps of its days or months
 ```
 What needs one field only is shared between products: `Operation.is_alone`, and `Operation.text` as the name of what was
 done.
@@ -21,6 +22,7 @@ from typing import Any
 
 from junctura.products._operations._base import Method, Operation, Transform, telling
 from junctura.products._operations._ensemble import Ensemble, Statistic
+from junctura.products._operations._periods import Periods
 from junctura.products._operations._places import Crop, ToGrid, Winds
 from junctura.products._operations._steps import Statistics, Window
 from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units, masked
@@ -41,6 +43,7 @@ __all__ = [
     "Mask",
     "Method",
     "Operation",
+    "Periods",
     "Statistic",
     "Statistics",
     "ToGrid",

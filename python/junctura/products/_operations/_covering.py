@@ -1,10 +1,10 @@
 """Whether fields cover a window of time: all of it, and no part of it twice.
 
 ```text
-  instants   at equal distances, the last one at the end of the window
+  instants   at equal distances, the last one at the end of the window, or the first one at its start
   ranges     each begins where the one before ends: [0-6] [6-12] [12-24]
 ```
-Times are seconds since one moment that all of them have in common.
+Times are seconds since one moment that all of them have in common: the base time, or 1970.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from junctura.errors import InvalidArgument
 from junctura.field import Step
@@ -26,7 +28,31 @@ class Part(NamedTuple):
     """Whether it is added up over its range."""
 
 
-def check_covered(param: str, window: Step, parts: Sequence[Part]) -> None:
+class Frame(NamedTuple):
+    """A window of time."""
+
+    span: Step
+    words: str
+    """What it is called."""
+    has_steps: bool = True
+    """Whether its times are steps; otherwise they are moments."""
+    has_start: bool = False
+    """Whether an instant at its start is within it, and none at its end."""
+
+    def bare(self, seconds: int) -> str:
+        """A time in it: 6, 90m, or 2026-08-01T06:00."""
+        return Step(seconds, seconds).words if self.has_steps else str(np.datetime64(seconds, "s"))[:16]
+
+    def at(self, seconds: int) -> str:
+        """The same as part of a sentence."""
+        return f"step {self.bare(seconds)}" if self.has_steps else self.bare(seconds)
+
+    def between(self, start: int, end: int) -> str:
+        """What lies between two times."""
+        return f"{'steps ' if self.has_steps else ''}{self.bare(start)} to {self.bare(end)}"
+
+
+def check_covered(param: str, frame: Frame, parts: Sequence[Part]) -> None:
     """Returns where parts, in the order of their ends, cover a window.
 
     Raises
@@ -37,49 +63,61 @@ def check_covered(param: str, window: Step, parts: Sequence[Part]) -> None:
     """
     starts = {part.start is None for part in parts}
     if len(starts) > 1:
-        at, others = (_at(next(one.end for one in parts if (one.start is None) == kind)) for kind in (True, False))
-        cause = f"step {at} is an instant, step {others} a range of steps: a window has fields of one kind"
+        at, others = (frame.at(next(one.end for one in parts if (one.start is None) == kind)) for kind in (True, False))
+        cause = f"{at} is an instant, {others} a range of steps: a window has fields of one kind"
+    elif starts == {True}:
+        cause = lacking(frame, [part.end for part in parts])
     else:
-        cause = _lacking(window, parts) if starts == {True} else _uncovered(window, parts)
+        cause = _uncovered(frame, parts)
     if cause:
         raise InvalidArgument(f"field {param}", cause)
 
 
-def _lacking(window: Step, instants: Sequence[Part]) -> str:
-    """Which instant is missing, if one is; empty where none is."""
-    ends = [part.end for part in instants]
-    between = min(after - before for before, after in itertools.pairwise([window.start, *ends]))
+def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -> str:
+    """Which instant of a window is missing, if one is; empty where none is.
+
+    `beside` are instants of other windows, which tell how far those are apart that a window has one of.
+    """
+    start, end = frame.span
+    ends = [*instants, end] if frame.has_start else [start, *instants]
+    apart = [after - before for before, after in itertools.pairwise(ends)]
+    apart += [abs(other - instants[0]) for other in beside] if len(instants) == 1 else []
     # The shortest distance: where no multiple of it is missing, there is nothing in between.
-    for expected in range(window.start + between, window.end + 1, between):
-        if expected not in ends:
-            step = f"step {_at(expected)} of the window {window.words}"
-            return f"{step} is missing: its fields are {long(between)} apart"
+    between = min(apart)
+    for expected in range(start, end, between) if frame.has_start else range(start + between, end + 1, between):
+        if expected not in instants:
+            missing = f"{frame.at(expected)} of the window {frame.words}"
+            return f"{missing} is missing: its fields are {long(between)} apart"
     return ""
 
 
-def _uncovered(window: Step, ranges: Sequence[Part]) -> str:
-    """Which steps no range has, or two have; empty where each is in one."""
-    before = window.start
+def _uncovered(frame: Frame, ranges: Sequence[Part]) -> str:
+    """Which part of the window no range has, or two have; empty where each is in one."""
+    before = frame.span.start
     for part in ranges:
         start = before if part.start is None else part.start
         if start > before:
-            gap = f"steps {_at(before)} to {_at(start)} of the window {window.words} are missing"
-            return f"step {_at(part.end)} begins at {_at(start)}, and {gap}"
+            gap = f"{frame.between(before, start)} of the window {frame.words} are missing"
+            return f"{frame.at(part.end)} begins at {frame.bare(start)}, and {gap}"
         if start < before:
             what = "is added up" if part.is_amount else "is"
-            overlap = f"step {_at(part.end)} {what} from step {_at(start)} on, expected from {_at(before)} on"
-            return f"{overlap}: {_remedy(window, ranges)}"
+            overlap = f"{frame.at(part.end)} {what} from {frame.at(start)} on, expected from {frame.bare(before)} on"
+            return f"{overlap}: {_remedy(frame, ranges)}"
         before = part.end
+    if before < frame.span.end:
+        return f"{frame.between(before, frame.span.end)} of the window {frame.words} are missing"
     return ""
 
 
-def _remedy(window: Step, ranges: Sequence[Part]) -> str:
+def _remedy(frame: Frame, ranges: Sequence[Part]) -> str:
     """What to write where ranges overlap."""
-    if all(part.is_amount and part.start == 0 for part in ranges):
+    if frame.has_steps and all(part.is_amount and part.start == 0 for part in ranges):
         return "write accumulation"
-    if chosen := _tiles(window, ranges):
-        return f"name only the steps {_listed(part.end for part in chosen)} in from"
-    return f"no ranges among {', '.join(_words(part) for part in ranges)} follow one another from {_at(window.start)}"
+    if chosen := _tiles(frame.span, ranges):
+        listed = "/".join(frame.bare(part.end) for part in chosen)
+        return f"name only {'the steps ' if frame.has_steps else 'those that end at '}{listed} in from"
+    named = (f"{frame.bare(part.end if part.start is None else part.start)}-{frame.bare(part.end)}" for part in ranges)
+    return f"no ranges among {', '.join(named)} follow one another from {frame.bare(frame.span.start)}"
 
 
 def _tiles(window: Step, ranges: Iterable[Part]) -> list[Part]:
@@ -87,24 +125,11 @@ def _tiles(window: Step, ranges: Iterable[Part]) -> list[Part]:
     ending: dict[int, list[Part]] = {window.start: []}
     for part in sorted(ranges, key=lambda part: part.end):
         if part.start in ending:
-            found = [*ending[part.start], part]
-            ending.setdefault(part.end, found)
+            ending.setdefault(part.end, [*ending[part.start], part])
     return ending.get(window.end, [])
-
-
-def _at(seconds: int) -> str:
-    return Step(seconds, seconds).words
-
-
-def _words(part: Part) -> str:
-    return Step(part.end if part.start is None else part.start, part.end).words
 
 
 def long(seconds: int) -> str:
     """How long, in words: 6 hours, 90m."""
-    text = _at(seconds)
+    text = Step(seconds, seconds).words
     return f"{text} hours" if text.isdecimal() else text
-
-
-def _listed(steps: Iterable[int]) -> str:
-    return "/".join(map(_at, steps))

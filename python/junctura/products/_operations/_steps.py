@@ -15,7 +15,7 @@ from junctura.field import Step, step_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
-from junctura.products._operations._covering import Part, check_covered, long
+from junctura.products._operations._covering import Frame, Part, check_covered, long
 from junctura.products._words import Value, canonical, span_of, step_at
 
 # Of the fields in a window, with what GRIB calls the type of their step.
@@ -163,8 +163,7 @@ class Statistics(Operation):
                 values = self._accumulated(window, by_step, end)
                 yield end.having(values, step=window.step, stepType="accum", stepStart=None)
             else:
-                check_covered(end.param, window.span, _parts(inside))
-                values, step_type = _reduced(kind, window, inside)
+                values, step_type = reduced(kind, Frame(window.span, window.step), inside, _parts(inside))
                 yield end.having(values, step=window.step, stepType=step_type, stepStart=None)
 
     def _accumulated(self, window: Window, by_step: dict[Value, Field], end: Field) -> Floats:
@@ -182,16 +181,23 @@ class Statistics(Operation):
         return added
 
 
-def _reduced(kind: str, window: Window, inside: Sequence[Field]) -> tuple[Floats, str]:
-    """The statistic of the fields that cover a window, and what GRIB calls it; ranges count as they are long."""
+def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Part]) -> tuple[Floats, str]:
+    """The statistic of the fields that cover a window, and what GRIB calls it; ranges count as they are long.
+
+    Raises
+    ------
+    InvalidArgument
+        They do not cover it, or are not on one grid or of one unit.
+
+    """
+    check_covered(inside[0].param, frame, parts)
     reduce, step_type = _REDUCE[kind]
     values = stacked(inside)
-    parts = _parts(inside)
-    lengths = np.diff([window.span.start, *(part.end for part in parts)])
+    lengths = np.diff([frame.span.start, *(part.end for part in parts)])
     if kind != "mean" or parts[0].start is None or (lengths == lengths[0]).all():
         return reduce(values), step_type
     if inside[0].attributes["stepType"] != "avg":
-        ranges = ", ".join(Step(part.start or 0, part.end).words for part in parts)
+        ranges = ", ".join(frame.between(part.start or 0, part.end) for part in parts)
         raise InvalidArgument(f"field {inside[0].param}", f"a mean of ranges of several lengths ({ranges}): write sum")
     return np.average(values, axis=0, weights=lengths), step_type
 

@@ -60,6 +60,8 @@ _DERIVED = {"mean": 0, "spread": 4, "min": 8, "max": 9}
 _PROBABILITY = {"above": 3, "below": 4}
 # Code table 4.10.
 _PROCESSES = {"avg": 0, "accum": 1, "max": 2, "min": 3}
+# Code table 4.11: successive fields have the same forecast time, and base times that follow one another.
+_SUCCESSIVE_BASES = 1
 _LEVELS = {
     "sfc": "surface",
     "pl": "isobaricInhPa",
@@ -189,6 +191,8 @@ def _product_keys(field: Field, is_what: Meaning) -> Keys:
     keys = [("productDefinitionTemplateNumber", over_range if is_range else at_time), *keys]
     if is_what.process is not None:
         keys.append(("typeOfStatisticalProcessing", _PROCESSES[is_what.process]))
+    if field.attributes.get("increments") == "base":
+        keys.append(("typeOfTimeIncrement", _SUCCESSIVE_BASES))
     return (*_origin_keys(field, is_what), *keys)
 
 

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from junctura._specs import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
-from junctura.products._schema import FORMATS, OPERATIONS, VALUES
+from junctura.products._schema import FORMATS, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
 # Operations of requirements that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")
@@ -49,7 +49,7 @@ ACTIONS: dict[str, Spec] = {
         "Makes one field of the pieces that the ranks of a model offer",
     ),
     **{name: OPERATIONS[name] for name in ALONE},
-    "statistics": OPERATIONS["statistics"],
+    "statistics": OVER_STEPS_ONLY,
     "compute": OPERATIONS["compute"],
     "encode": Record(
         {key: spec for key, spec in FORMATS["grib2"].keys.items() if key not in ("name", "gather")},
