@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -161,7 +162,10 @@ def test_members_of_an_ensemble_are_found_however_they_come(tmp_path: Path, come
         "t_max": stack.max(axis=0),
         "t_p90": np.percentile(stack, 90, axis=0),
     }
+    formula = json.loads((tmp_path / "out/e.nc.provenance.json").read_text())["formulas"]["spread"]
+    assert formula.startswith("sqrt(sum((x - mean(x))**2) / N)")
     with xarray.open_dataset(tmp_path / "out/e.nc") as data:
+        assert data.t_spread.attrs["comment"] == f"{formula}; N = {COUNT}"
         for name, right in expected.items():
             np.testing.assert_allclose(data[name].values[0], right, atol=2e-4)
         share = 100 * (stack > 280).mean(axis=0)

@@ -103,6 +103,14 @@ def test_parquet_has_the_columns_of_csv_with_types(tmp_path: Path) -> None:
     assert plain[3]["levelist"] == "0.001"
 
 
+def test_the_formula_of_a_spread_is_named(tmp_path: Path) -> None:
+    fields = [field("points@0/0", statistic="spread", members=51), field("points@0/0", statistic="mean")]
+    comments = [row["comment"] for row in as_csv(tmp_path, *fields)]
+    assert comments == ["sqrt(sum((x - mean(x))**2) / N): divided by the number of members N, not by N - 1; N = 51", ""]
+    assert [row["comment"] for row in as_parquet(tmp_path, *fields)] == [comments[0], None]
+    assert "comment" not in as_csv(tmp_path, fields[1])[0]
+
+
 def test_a_field_on_a_grid_has_a_row_for_each_point(tmp_path: Path) -> None:
     one = field("90/90")
     typed = as_parquet(tmp_path, one)

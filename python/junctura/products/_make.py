@@ -14,8 +14,9 @@ from junctura.products._interpolate import to_grid
 from junctura.products._names import Template
 from junctura.products._operations import Ensemble, Transform
 from junctura.products._outputs import Output, is_made, write
+from junctura.products._outputs._meaning import SPREAD
 from junctura.products._outputs._output import Format
-from junctura.products._recipe import OPEN_WORDS, Wanted
+from junctura.products._recipe import OPEN_WORDS, Recipe, Wanted
 from junctura.products._spectral import wind
 from junctura.products._weights import Method
 
@@ -108,6 +109,13 @@ def make(
     return File(path, written.bytes, known)
 
 
+def _formulas(recipe: Recipe) -> dict[str, Any]:
+    """Those of statistics that others compute in another way; GRIB has no place for them."""
+    ensembles = [operation for operation in recipe.operations if isinstance(operation, Ensemble)]
+    has_spread = any(one.kind == "spread" for operation in ensembles for one in operation.of)
+    return {"formulas": {"spread": SPREAD}} if has_spread else {}
+
+
 def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
     recipe = wanted.recipe
     return {
@@ -115,6 +123,7 @@ def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str,
         "attributes": dict(wanted.attributes),
         "fingerprint": fingerprint(wanted),
         "requirement": {"where": recipe.where, "fingerprint": recipe.fingerprint},
+        **_formulas(recipe),
         "operations": [json.loads(operation.text) for operation in recipe.operations],
         "inputs": [{"key": key, "version": version} for key, version in sources],
     }

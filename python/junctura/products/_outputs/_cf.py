@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from junctura.products._field import Field
 from junctura.products._grid import Grid
-from junctura.products._outputs._meaning import Meaning
+from junctura.products._outputs._meaning import Meaning, comment
 from junctura.products._outputs._parameters import parameter
 
 CONVENTIONS = "CF-1.11"
@@ -96,6 +96,8 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
         said["units_metadata"] = f"temperature: {kind}"
     if methods := _methods(is_what, time, is_point):
         said["cell_methods"] = methods
+    if about := comment(is_what):
+        said["comment"] = about
     said["mars_param"] = field.param
     if is_what.statistic == "percentile":
         said["percentile"] = is_what.percentile

@@ -31,6 +31,9 @@ from junctura.products._field import Field
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]
 
+# What `junctura.products._operations` computes; others divide by N - 1.
+SPREAD = "sqrt(sum((x - mean(x))**2) / N): divided by the number of members N, not by N - 1"
+
 
 @dataclass(frozen=True)
 class Meaning:
@@ -114,6 +117,13 @@ def meaning(field: Field) -> Meaning:
         condition=read.one_of("condition", ("above", "below")) or "above",
         members=read.whole("members"),
     )
+
+
+def comment(is_what: Meaning) -> str:
+    """What is to be said of a statistic for which several formulas are in use; empty for others."""
+    if is_what.statistic != "spread":
+        return ""
+    return SPREAD if is_what.members is None else f"{SPREAD}; N = {is_what.members}"
 
 
 def places(field: Field) -> list[str] | None:

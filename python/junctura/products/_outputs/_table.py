@@ -9,6 +9,7 @@
   number, levelist        member and level
   param                   the parameter and what was made of it: t, t_p10
   value, units
+  comment                 which formula a spread is of, where there is one
 ```
 """
 
@@ -16,11 +17,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from junctura.products._field import Field
-from junctura.products._outputs._meaning import Meaning, meaning, places, step_text
+from junctura.products._outputs._meaning import Meaning, comment, meaning, places, step_text
 from junctura.products._schema import IDENTITY
 
 # Words that have columns of their own, or are told by those.
@@ -49,7 +50,10 @@ class Rows:
 def rows_of(fields: Sequence[Field]) -> list[Rows]:
     """The rows of the fields; all have the same columns."""
     varying = _varying(fields)
-    return [_rows(field, varying) for field in fields]
+    tables = [_rows(field, varying) for field in fields]
+    if any(one.behind["comment"] for one in tables):
+        return tables
+    return [replace(one, behind={"units": one.field.units}) for one in tables]
 
 
 def _varying(fields: Sequence[Field]) -> list[str]:
@@ -69,7 +73,7 @@ def _rows(field: Field, varying: Sequence[str]) -> Rows:
         "levelist": is_what.level,
         "param": is_what.name,
     }
-    return Rows(field, places(field), before, {"units": field.units})
+    return Rows(field, places(field), before, {"units": field.units, "comment": comment(is_what) or None})
 
 
 def _valid(is_what: Meaning) -> dt.datetime | None:
