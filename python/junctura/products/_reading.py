@@ -104,6 +104,8 @@ def _check_order(name: str, value: Any, seen: list[str], words: _Words) -> None:
     if name == "wind" and (before := set(seen) - {"units", "wind"}):
         raise Wrong(f"vorticity and divergence must be spectral: write it before {sorted(before)[0]}")
     over = ("date", "time") if name == "statistics" and _is_of_periods(value) else ("step",)
+    if "date" in over and "hdate" in words:
+        raise Wrong("hindcasts of several days are no series: write windows of steps, as over: 24h")
     for gathers in {"ensemble": ("number",), "statistics": over}.get(name, ()):
         if gathers not in words:
             raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')

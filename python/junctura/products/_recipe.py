@@ -33,7 +33,7 @@ from junctura.products._operations import Operation, Periods, Statistics, Window
 from junctura.products._words import Key, Value, end_of, of_object, seconds_since, selectors
 
 # What fields have whether a recipe asks for it or not, so that names of files may have it, too.
-OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model")
+OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model", "hdate")
 # What a day or a month has several of.
 _OF_PERIODS = ("date", "time", "step")
 # What stands in names until the fields tell it.

@@ -30,13 +30,23 @@ WORDS = {
     "step": "Hours since the base time, minutes as 90m, or ranges of them as 0-24",
     "number": "Members of the ensemble",
     "param": "Parameters, by their short names",
+    "hdate": "Base days of hindcasts, whose `date` is that of the model version",
+    "fcmonth": "Months of a seasonal forecast",
+    "system": "Version of a seasonal forecasting system",
+    "method": "Method of a seasonal forecasting system",
+    "quantile": "Quantiles, as 1:10",
+    "direction": "Numbers of the direction in a wave spectrum",
+    "frequency": "Numbers of the frequency in a wave spectrum",
+    "timespan": "Lengths of time that statistics cover",
+    "chem": "Chemical constituents",
+    "wavelength": "Wavelengths, in nm",
+    "bottomLevel": "Second surfaces of layers",
 }
 # All words that identify a field, in the schema `mars`, those that a requirement cannot say among them.
 IDENTITY = (
     *WORDS,
-    *("dataset", "activity", "experiment", "generation", "realization", "resolution", "system", "method", "refdate"),
-    *("hdate", "fcmonth", "fcperiod", "anoffset", "iteration", "diagnostic", "quantile", "direction", "frequency"),
-    *("ident", "instrument", "channel", "timespan", "chem", "wavelength", "bottomLevel", "stattype", "probability"),
+    *("dataset", "activity", "experiment", "generation", "realization", "resolution", "refdate", "fcperiod"),
+    *("anoffset", "iteration", "diagnostic", "ident", "instrument", "channel", "stattype", "probability"),
     *("process", "variant"),
 )
 METHODS = {

@@ -26,7 +26,7 @@ VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
-_ORDERED = ("step", "number", "levelist", "date", "time")
+_ORDERED = ("step", "number", "levelist", "date", "time", "hdate", "fcmonth", "direction", "frequency", "bottomLevel")
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -181,13 +181,25 @@ def _time(text: str) -> Value | None:
     return full if full[:2] < "24" and full[2:] < "60" else None
 
 
-_FORMS = {"step": _step, "number": _whole, "levelist": _level, "date": _date, "time": _time}
+_FORMS = {
+    "step": _step,
+    "number": _whole,
+    "levelist": _level,
+    "date": _date,
+    "time": _time,
+    "hdate": _date,
+    "bottomLevel": _level,
+    **dict.fromkeys(("fcmonth", "direction", "frequency"), _whole),
+}
 _WHAT = {
     "step": "a step: hours as 6, minutes as 90m, or a range as 0-24",
     "number": "a member: a whole number from 0",
     "levelist": "a level: a number",
     "date": "a day as 20261120",
     "time": "a time as 0600",
+    "hdate": "a day as 20261120",
+    **dict.fromkeys(("fcmonth", "direction", "frequency"), "a whole number"),
+    "bottomLevel": "a level: a number",
 }
 
 
@@ -243,7 +255,7 @@ def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
     if word in ("step", "time"):
         return _times(word, given, first, last, parts[4] if len(parts) == 5 else "1")
     by = _increment(parts[4]) if len(parts) == 5 else Decimal(1)
-    if word == "date":
+    if word in ("date", "hdate"):
         days = written_out(given, Decimal(_ordinal(first)), Decimal(_ordinal(last)), by, VALUES_MAX)
         return tuple(_digits(datetime.date.fromordinal(int(day))) for day in days)
     found = written_out(given, Decimal(str(first)), Decimal(str(last)), by, VALUES_MAX)

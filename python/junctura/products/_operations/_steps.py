@@ -140,7 +140,9 @@ class Statistics(Operation):
         return "accumulation" in self.of and window.span.start > 0
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
-        return [made for group in grouped(fields, "step", "stepType").values() for made in self._made(group)]
+        return [
+            made for group in grouped(fields, "step", "stepType", "timespan").values() for made in self._made(group)
+        ]
 
     def _made(self, group: list[Field]) -> Iterator[Field]:
         by_step = {_step(field): field for field in group}
@@ -161,10 +163,10 @@ class Statistics(Operation):
                 yield end.having(end.values, step=window.end, stepType=came_as)
             elif kind == "accumulation":
                 values = self._accumulated(window, by_step, end)
-                yield end.having(values, step=window.step, stepType="accum", stepStart=None)
+                yield end.having(values, step=window.step, stepType="accum", stepStart=None, timespan=None)
             else:
                 values, step_type = reduced(kind, Frame(window.span, window.step), inside, _parts(inside))
-                yield end.having(values, step=window.step, stepType=step_type, stepStart=None)
+                yield end.having(values, step=window.step, stepType=step_type, stepStart=None, timespan=None)
 
     def _accumulated(self, window: Window, by_step: dict[Value, Field], end: Field) -> Floats:
         if _since(end) == window.span.start:

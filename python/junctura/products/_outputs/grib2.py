@@ -13,10 +13,14 @@ definition (WMO, Manual on Codes, code table 4.0):
   probability       5             9      in %, code table 4.9
   percentile        6            10
   quantile         86            87      percentiles, minimum and maximum, in words of MARS
+  hindcast         60            61      a member of one
 ```
 Where fields have a class and the centre is ECMWF, its local section has the words of MARS, with the type em, es, ep or
 pb. What is pb is a quantile there, 10 of 100 say: ecCodes looks for it in templates 86 and 87 alone, and with others
 `grib_get -m` fails. The minimum is quantile 0 and the maximum 100, since MARS has no types for them.
+
+The base time of a hindcast is that of its `hdate`; the `date` of MARS is then that of the model version, which only the
+templates of members have: `grib_get -m` shows both.
 
 Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
@@ -53,6 +57,7 @@ _TEMPLATES = {
     "probability": (5, 9),
     "percentile": (6, 10),
     "quantile": (86, 87),
+    "hindcast": (60, 61),
 }
 # Code table 4.7.
 _DERIVED = {"mean": 0, "spread": 4, "min": 8, "max": 9}
@@ -203,7 +208,8 @@ def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str
     if is_what.statistic is None:
         if is_what.number is None:
             return "forecast", []
-        return "member", [("perturbationNumber", is_what.number), *members]
+        members.insert(0, ("perturbationNumber", is_what.number))
+        return ("member", members) if "hdate" not in field.attributes else ("hindcast", members + _version_keys(field))
     if _TYPES[is_what.statistic] == "pb" and _has_local_section(field):
         quantile = {"min": 0, "max": 100}.get(is_what.statistic, is_what.percentile or 0)
         return "quantile", [("totalNumberOfQuantiles", 100), ("quantileValue", quantile)]
@@ -212,6 +218,16 @@ def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str
     if is_what.statistic == "probability":
         return "probability", [("probabilityType", _PROBABILITY[is_what.condition]), *_threshold_keys(field, is_what)]
     return "derived", [("derivedForecast", _DERIVED[is_what.statistic]), *members]
+
+
+def _version_keys(field: Field) -> list[tuple[str, str | int | float]]:
+    """The day of the model version, which MARS calls the date of a hindcast."""
+    date = field.attributes.get("date")
+    if date is None:
+        return []
+    digits = str(date).replace("-", "")
+    parts = (("Year", digits[:-4]), ("Month", digits[-4:-2]), ("Day", digits[-2:]))
+    return [(f"{name}OfModelVersion", int(number)) for name, number in parts]
 
 
 def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:

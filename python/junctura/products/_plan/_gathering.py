@@ -27,7 +27,7 @@ class OverSteps(Each):
         span = span_of(step)
         if span.start != span.end:
             raise InvalidArgument(item.named, "its step is a range already")
-        key = telling(item.attributes, "step", "stepType")
+        key = telling(item.attributes, "step", "stepType", "timespan")
         fields = self._fields.setdefault(key, {})
         fields[step] = item.field
         if self.statistics.is_within(step):
