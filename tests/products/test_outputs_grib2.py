@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import shutil
@@ -48,6 +49,32 @@ class Read:
 
 def read(path: Path, one: Field, **to: Any) -> Read:
     return Read(written(Output("grib2", **to), path / "p.grib2", one))
+
+
+@pytest.mark.parametrize(
+    ("about", "fails"),
+    [
+        # Older tables have them only.
+        ({"param": "10fg6", "paramId": 123, "units": "m s**-1", "step": "0-6", "stepType": "max"}, False),
+        ({"param": "mx2t6", "step": "0-6", "stepType": "max"}, False),
+        ({"param": "nosuch"}, True),
+        ({"param": "t", "type": "nosuch", "class": "nosuch", "stream": "nosuch"}, True),
+        ({"param": "2t"}, False),
+    ],
+)
+def test_eccodes_writes_nothing_to_standard_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], about: dict[str, Any], fails: bool
+) -> None:
+    one = field(**{"levtype": "sfc", "levelist": None, **about} if "levelist" not in about else about)
+    with pytest.raises(junctura.InvalidArgument) if fails else contextlib.nullcontext():
+        read(tmp_path, one)
+    assert capfd.readouterr().err == ""
+    handle = eccodes.codes_grib_new_from_samples("GRIB2")
+    with pytest.raises(eccodes.CodesInternalError):
+        eccodes.codes_set(handle, "shortName", "nosuch")
+    eccodes.codes_release(handle)
+    # What others ask of it is not silenced.
+    assert "no match for shortName=nosuch" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 from junctura import _forks
 from junctura._labels import needed
 from junctura.products._field import Field
+from junctura.products._outputs._quiet import quiet
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32
@@ -62,6 +63,7 @@ def set_key(message: int, key: tuple[str, str | int]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 @_forks.passage()
+@quiet()
 def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")

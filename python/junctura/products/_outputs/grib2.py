@@ -44,6 +44,7 @@ from junctura.products._grid import Grid, grid
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import key_of, parameter, set_key
+from junctura.products._outputs._quiet import quiet
 from junctura.products._units import Conversion, conversion
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
@@ -88,6 +89,7 @@ def made(fields: Sequence[Field], to: Output) -> bytes:
 
 
 @_forks.passage()
+@quiet()
 def _message(field: Field, to: Output) -> bytes:
     eccodes = needed("eccodes", "products")
     is_what = meaning(field)
