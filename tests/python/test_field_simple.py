@@ -10,11 +10,11 @@ from python_stores import DATA
 
 import junctura
 from junctura import field
-from junctura._native import _sections, _simple_points, _unpack
+from junctura._native import _sections, _simple_points, _unpack, _with_values
 
 eccodes = pytest.importorskip("eccodes")
 
-from field_messages import message  # noqa: E402
+from field_messages import asked, message  # noqa: E402
 
 _FILES = sorted({*DATA.glob("*.grib"), *DATA.glob("*.grib2"), *DATA.glob("odd/*.grib"), *DATA.glob("odd/*.grib2")})
 
@@ -118,3 +118,44 @@ def test_messages_of_real_files(path: Any) -> None:
             eccodes.codes_release(handle)
             if _simple_points(content) is not None:
                 _compared(content)
+
+
+def _encoded(values: Any, bits: int) -> bytes:
+    """By ecCodes."""
+    return message("regular_ll_pl_grib2", values, bitsPerValue=bits)
+
+
+_SCALES = [(280.0, 30.0), (0.0, 1e-12), (1e5, 3.0), (-1e12, 1e11), (0.5, 0.25)]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 7, 8, 10, 12, 16, 17, 24, 25, 31, 32])
+@pytest.mark.parametrize("missing", [0, 1, 300])
+@pytest.mark.parametrize(("middle", "width"), _SCALES)
+def test_values_are_encoded_as_by_eccodes(bits: int, missing: int, middle: float, width: float) -> None:
+    random = np.random.default_rng(bits + missing)
+    values = middle + width * random.normal(size=496)
+    values[random.choice(496, missing, replace=False)] = np.nan
+    expected = _encoded(values, bits)
+    found = _with_values(_encoded(np.zeros(496), 16), values, bits)
+    assert found is not None
+    keys = ("referenceValue", "binaryScaleFactor", "decimalScaleFactor", "bitsPerValue", "numberOfValues")
+    for key in (*keys, "numberOfDataPoints", "bitmapPresent", "totalLength", "section7Length", "shortName"):
+        assert asked(found, key) == asked(expected, key), key
+    np.testing.assert_array_equal(_by_eccodes(found), _by_eccodes(expected))
+    starts, theirs = dict(_sections(found)), dict(_sections(expected))
+    assert found[starts[6] :] == expected[theirs[6] :]
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(496), np.full(496, np.nan), np.array([0.0, np.inf]), np.array([0.0, 1e300])], ids=range(4)
+)
+def test_what_has_no_simple_packing_is_for_eccodes(values: Any) -> None:
+    assert _with_values(_encoded(np.arange(496), 16), values, 16) is None
+
+
+def test_only_messages_of_edition_2_in_simple_packing_get_other_values() -> None:
+    values = np.arange(496.0)
+    assert _with_values(message("regular_ll_pl_grib1", values), values, 16) is None
+    assert _with_values(message("regular_ll_pl_grib2", values, packingType="grid_ccsds"), values, 16) is None
+    with pytest.raises(junctura.errors.InvalidArgument):
+        _with_values(_encoded(values, 16), np.arange(10.0)[::2], 16)

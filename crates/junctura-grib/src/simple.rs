@@ -43,6 +43,53 @@ impl<'a> Message<'a> {
         })
     }
 
+    /// The message with other values in simple packing, and all else of its header.
+    ///
+    /// Returns None if it is not one field of edition 2 in simple packing, or the values are too many for a section.
+    #[must_use]
+    pub fn with_simple_packed(&self, values: &SimplePacked<'_>, present: u64) -> Option<Vec<u8>> {
+        let sections = self.all_sections();
+        let [identity, local, grid, product, about] =
+            [1, 2, 3, 4, 5].map(|number| sections.by_number[number].of(self.bytes()));
+        let is_simple = self.edition() == 2 && self.fields() == 1 && unsigned(about, 9, 2)? == 0;
+        if !is_simple || about.len() < 21 || grid.len() < 14 {
+            return None;
+        }
+        let (points, present) = (u32::try_from(values.points).ok()?, u32::try_from(present).ok()?);
+        let mut new = Vec::with_capacity(self.bytes().len() + values.data.len());
+        for octets in [self.bytes().get(..16)?, identity, local] {
+            new.extend_from_slice(octets);
+        }
+        for octets in [&grid[..6], &points.to_be_bytes(), &grid[10..], product] {
+            new.extend_from_slice(octets);
+        }
+        let scales = [values.binary_scale, values.decimal_scale].map(sign_and_magnitude);
+        let reference = (values.reference as f32).to_be_bytes();
+        for octets in [
+            &about[..5],
+            &present.to_be_bytes(),
+            &[0, 0],
+            &reference,
+            &scales[0]?,
+            &scales[1]?,
+        ] {
+            new.extend_from_slice(octets);
+        }
+        new.push(u8::try_from(values.bits).ok()?);
+        new.extend_from_slice(&about[20..]);
+        section(
+            &mut new,
+            6,
+            &[if values.bitmap.is_some() { 0 } else { 255 }],
+            values.bitmap.unwrap_or_default(),
+        )?;
+        section(&mut new, 7, &[], values.data)?;
+        new.extend_from_slice(b"7777");
+        let length = (new.len() as u64).to_be_bytes();
+        new[8..16].copy_from_slice(&length);
+        Some(new)
+    }
+
     /// The bits by which decoders of edition 1 count values: all but those that are announced as unused.
     fn bits1(&self, found: &SimplePacked<'_>) -> Option<u64> {
         let section = self.all_sections().by_number[4].of(self.bytes());
@@ -84,6 +131,24 @@ fn edition2<'a>(message: &'a [u8], sections: &Sections) -> Option<SimplePacked<'
         },
         data: data.get(5..)?,
     })
+}
+
+/// Appends a section of this number.
+fn section(message: &mut Vec<u8>, number: u8, head: &[u8], rest: &[u8]) -> Option<()> {
+    let length = u32::try_from(5 + head.len() + rest.len()).ok()?;
+    for octets in [&length.to_be_bytes(), &[number][..], head, rest] {
+        message.extend_from_slice(octets);
+    }
+    Some(())
+}
+
+/// GRIB's form of a negative number: the highest of 16 bits means minus.
+fn sign_and_magnitude(number: i32) -> Option<[u8; 2]> {
+    let magnitude = u16::try_from(number.unsigned_abs())
+        .ok()
+        .filter(|magnitude| *magnitude < 0x8000)?;
+    let sign = if number < 0 { 0x8000 } else { 0 };
+    Some((magnitude | sign).to_be_bytes())
 }
 
 /// A floating-point number of edition 1: sign, exponent of 16 plus 64, a fraction of 24 bits.

@@ -2,12 +2,13 @@
 
 use junctura_grib::{Fault, GribError, Message, SimplePacked};
 use junctura_model::{Code, Error};
-use junctura_values::{SimplePacking, Value};
+use junctura_values::{SimplePacking, ValuesMut, bitmap_of, present};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
-use zerocopy::{FromBytes, IntoBytes};
+use pyo3::types::PyBytes;
+use zerocopy::FromBytes;
 
-use crate::buffer::LentMut;
+use crate::buffer::{Lent, LentMut};
 use crate::error::{invalid, raise};
 
 /// Other threads of Python's run while so many values are unpacked.
@@ -39,7 +40,8 @@ pub(crate) fn sections(py: Python<'_>, message: &[u8]) -> PyResult<Vec<(u8, usiz
 #[pyo3(name = "_simple_points")]
 pub(crate) fn simple_points(py: Python<'_>, message: &[u8]) -> PyResult<Option<u64>> {
     let message = Message::new(message).map_err(|error| corrupt(py, &error))?;
-    Ok(message.simple_packed().map(|packed| packed.points))
+    let packed = message.simple_packed();
+    Ok(packed.and_then(|packed| packing(&packed).is_supported().then_some(packed.points)))
 }
 
 /// Unpacks the values of a message in simple packing into an array in single or double precision that has an element
@@ -51,41 +53,71 @@ pub(crate) fn unpack(py: Python<'_>, message: &[u8], into: &Bound<'_, PyAny>) ->
     let array = PyUntypedBuffer::get(into)?;
     let width = array.item_size();
     let mut lent = LentMut::new(array)?;
-    let is_unpacked = message.simple_packed().is_some_and(|packed| match width {
-        8 => unpack_as::<f64>(py, &packed, lent.bytes()),
-        4 => unpack_as::<f32>(py, &packed, lent.bytes()),
-        _ => false,
-    });
-    if is_unpacked {
+    let into = match width {
+        8 => <[f64]>::mut_from_bytes(lent.bytes()).ok().map(ValuesMut::Double),
+        4 => <[f32]>::mut_from_bytes(lent.bytes()).ok().map(ValuesMut::Single),
+        _ => None,
+    };
+    let both = message.simple_packed().zip(into);
+    if both.is_some_and(|(packed, into)| unpack_into(py, &packed, into)) {
         return Ok(());
     }
     let cause = "expected a message in simple packing, and memory for its points in single or double precision";
     Err(invalid(py, "array", cause))
 }
 
-/// False if `bytes` are not memory for as many values as there are points.
-fn unpack_as<T>(py: Python<'_>, packed: &SimplePacked<'_>, bytes: &mut [u8]) -> bool
-where
-    T: Value + FromBytes + IntoBytes + Send,
-{
-    let Ok(into) = <[T]>::mut_from_bytes(bytes) else {
-        return false;
-    };
-    if into.len() as u64 != packed.points {
+/// False if there is no memory for as many values as there are points, or the packing is not supported.
+fn unpack_into(py: Python<'_>, packed: &SimplePacked<'_>, into: ValuesMut<'_>) -> bool {
+    if into.count() as u64 != packed.points {
         return false;
     }
-    let packing = SimplePacking {
+    let is_short = into.count() < POINTS_DETACHED;
+    let run = || packing(packed).unpack(packed.data, packed.bitmap, into);
+    if is_short { run() } else { py.detach(run) }
+}
+
+fn packing(packed: &SimplePacked<'_>) -> SimplePacking {
+    SimplePacking {
         reference: packed.reference,
         binary_scale: packed.binary_scale,
         decimal_scale: packed.decimal_scale,
         bits: packed.bits,
-    };
-    let is_short = into.len() < POINTS_DETACHED;
-    let mut run = || match packed.bitmap {
-        Some(bitmap) => packing.unpack_by_bitmap(packed.data, bitmap, into),
-        None => packing.unpack(packed.data, into),
-    };
-    if is_short { run() } else { py.detach(run) }
+    }
+}
+
+/// A message of edition 2 with other values: doubles, of which NaN is missing, in simple packing of so many bits. None
+/// if the message, or the values, have no such packing: constants, for example.
+#[pyfunction]
+#[pyo3(name = "_with_values")]
+pub(crate) fn with_values<'py>(
+    py: Python<'py>,
+    message: &[u8],
+    values: &Bound<'py, PyAny>,
+    bits: u32,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let message = Message::new(message).map_err(|error| corrupt(py, &error))?;
+    let buffer = PyUntypedBuffer::get(values)?;
+    if !buffer.is_c_contiguous() {
+        return Err(invalid(py, "values", "expected an array without gaps"));
+    }
+    let lent = Lent::new(buffer);
+    let values = <[f64]>::ref_from_bytes(lent.bytes());
+    let values = values.map_err(|_| invalid(py, "values", "expected numbers in double precision"))?;
+    let made = py.detach(|| {
+        let packing = SimplePacking::of_values(values, bits)?;
+        let (bitmap, data) = (bitmap_of(values), packing.pack(values));
+        let packed = SimplePacked {
+            points: values.len() as u64,
+            reference: packing.reference,
+            binary_scale: packing.binary_scale,
+            decimal_scale: packing.decimal_scale,
+            bits: packing.bits,
+            bitmap: bitmap.as_deref(),
+            data: &data,
+        };
+        message.with_simple_packed(&packed, present(values) as u64)
+    });
+    Ok(made.map(|made| PyBytes::new(py, &made)))
 }
 
 fn corrupt(py: Python<'_>, error: &GribError) -> PyErr {

@@ -82,7 +82,7 @@ mod _native {
     #[pymodule_export]
     use crate::follow::{Follow, Gap, Live};
     #[pymodule_export]
-    use crate::grib::{packed, sections, simple_points, unpack};
+    use crate::grib::{packed, sections, simple_points, unpack, with_values};
     #[pymodule_export]
     use crate::object::Object;
     #[pymodule_export]

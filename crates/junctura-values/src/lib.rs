@@ -7,4 +7,4 @@
 
 mod packing;
 
-pub use packing::{SimplePacking, Value};
+pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};

@@ -4,28 +4,23 @@
 //! operations and their order are those of ecCodes, so that values have the same bits: (X * 2^E + R) * 10^-D in double
 //! precision, the power of ten by repeated division or multiplication.
 
-/// The number type of unpacked values.
-pub trait Value: Copy {
-    /// A missing value.
-    const MISSING: Self;
-
-    /// The nearest value to one in double precision.
-    fn nearest(value: f64) -> Self;
+/// Where unpacked values are written to.
+#[derive(Debug)]
+pub enum ValuesMut<'a> {
+    /// In single precision: the nearest number to the value in double precision.
+    Single(&'a mut [f32]),
+    /// In double precision.
+    Double(&'a mut [f64]),
 }
 
-impl Value for f64 {
-    const MISSING: Self = f64::NAN;
-
-    fn nearest(value: f64) -> Self {
-        value
-    }
-}
-
-impl Value for f32 {
-    const MISSING: Self = f32::NAN;
-
-    fn nearest(value: f64) -> Self {
-        value as f32
+impl ValuesMut<'_> {
+    /// How many values there is memory for.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Single(values) => values.len(),
+            Self::Double(values) => values.len(),
+        }
     }
 }
 
@@ -45,8 +40,36 @@ pub struct SimplePacking {
 impl SimplePacking {
     /// The most bits of an integer.
     pub const BITS_MAX: u32 = 32;
-    /// The largest scale factor, of either sign.
+    /// The largest scale factor that is unpacked, of either sign.
     pub const SCALE_MAX: i32 = 1022;
+    /// The largest binary scale factor that values are packed with, of either sign.
+    const PACKED_SCALE_MAX: i32 = 126;
+
+    /// Packs values with so many bits, as finely as they allow: the reference is the largest number in single precision
+    /// that is not above the least value, the binary scale factor the least with which all integers fit. That is what
+    /// ecCodes chooses, too.
+    ///
+    /// None if there are fewer than two distinct values, one is infinite, or they are too close together or too far apart.
+    #[must_use]
+    pub fn of_values(values: &[f64], bits: u32) -> Option<Self> {
+        let (least, greatest) = extremes(values)?;
+        let reference = f64::from(single_below(least));
+        let range = greatest - reference;
+        if !(1..=Self::BITS_MAX).contains(&bits) || greatest <= least || !range.is_finite() {
+            return None;
+        }
+        let integer_max = (1_u64 << bits) - 1;
+        let fits = |scale: i32| range * 2_f64.powi(-scale) + 0.5 < integer_max as f64 + 1.0;
+        // Within two of the logarithm, and then exactly.
+        let near = (range / integer_max as f64).log2().floor() as i32 - 2;
+        let binary_scale = (near..near + 5).find(|&scale| fits(scale))?;
+        (binary_scale.abs() <= Self::PACKED_SCALE_MAX).then_some(Self {
+            reference,
+            binary_scale,
+            decimal_scale: 0,
+            bits,
+        })
+    }
 
     /// Whether the number of bits and the scale factors are within the limits.
     #[must_use]
@@ -62,16 +85,45 @@ impl SimplePacking {
         values.checked_mul(self.bits as usize).map(|bits| bits.div_ceil(8))
     }
 
-    /// Unpacks the first integers of `data`, one for each value of `into`. Returns false, and leaves `into` as it was,
-    /// if `data` is too short or the packing is not supported.
+    /// Unpacks an integer for each value; with a bitmap for each value whose bit is 1, the highest of a byte first, and
+    /// the others are NaN. Returns false, and leaves `into` in an unspecified state, if `data` is too short or the packing
+    /// is not supported.
     #[must_use]
-    pub fn unpack<T: Value>(&self, data: &[u8], into: &mut [T]) -> bool {
+    pub fn unpack(&self, data: &[u8], bitmap: Option<&[u8]>, into: ValuesMut<'_>) -> bool {
+        match into {
+            ValuesMut::Single(values) => self.unpack_at(data, bitmap, values),
+            ValuesMut::Double(values) => self.unpack_at(data, bitmap, values),
+        }
+    }
+
+    fn unpack_at<T: Value>(&self, data: &[u8], bitmap: Option<&[u8]>, into: &mut [T]) -> bool {
+        let Some(bitmap) = bitmap else {
+            return self.unpack_all(data, into);
+        };
+        let mut left = ones(bitmap, into.len());
+        if !self.unpack_all(data, &mut into[..left]) {
+            return false;
+        }
+        // From the end, so that each value is moved before its place is taken.
+        for point in (0..into.len()).rev() {
+            if is_present(bitmap, point) {
+                left -= 1;
+                into[point] = into[left];
+            } else {
+                into[point] = T::MISSING;
+            }
+        }
+        true
+    }
+
+    fn unpack_all<T: Value>(&self, data: &[u8], into: &mut [T]) -> bool {
         let is_whole = self.nbytes(into.len()).is_some_and(|nbytes| nbytes <= data.len());
         if !is_whole || !self.is_supported() {
             return false;
         }
         let (scale, factor) = (2_f64.powi(self.binary_scale), power_of_ten(-self.decimal_scale));
-        let value = |packed: u32| T::nearest((f64::from(packed) * scale + self.reference) * factor);
+        let reference = self.reference;
+        let value = |packed: u32| T::nearest((f64::from(packed) * scale + reference) * factor);
         match self.bits {
             8 => fill(into, data.iter(), |byte| value(u32::from(*byte))),
             16 => fill(into, data.as_chunks().0.iter(), |pair| {
@@ -86,24 +138,177 @@ impl SimplePacking {
         true
     }
 
-    /// Unpacks an integer for each 1 of a bitmap, the highest bit of a byte first; where it has 0, or ends, a value is
-    /// missing. Returns false, and leaves `into` in an unspecified state, as `unpack` does.
+    /// The integers of all values but those that are NaN, one after the other; the last byte is filled with zeros.
+    /// Values beyond what the packing can state become its ends. Returns nothing if the packing is not supported.
     #[must_use]
-    pub fn unpack_by_bitmap<T: Value>(&self, data: &[u8], bitmap: &[u8], into: &mut [T]) -> bool {
-        let mut left = ones(bitmap, into.len());
-        if !self.unpack(data, &mut into[..left]) {
-            return false;
+    pub fn pack(&self, values: &[f64]) -> Vec<u8> {
+        if !self.is_supported() {
+            return Vec::new();
         }
-        // From the end, so that each value is moved before its place is taken.
-        for point in (0..into.len()).rev() {
-            if is_present(bitmap, point) {
-                left -= 1;
-                into[point] = into[left];
-            } else {
-                into[point] = T::MISSING;
+        let mut written = Written::new(self.bits, self.nbytes(values.len()).unwrap_or(0));
+        let (mut integers, mut compacted) = ([0; BLOCK], [0.0; BLOCK]);
+        for block in values.chunks(BLOCK) {
+            let mut present = block;
+            if block.iter().fold(false, |any, value| any | value.is_nan()) {
+                let mut count = 0;
+                for value in block.iter().filter(|value| !value.is_nan()) {
+                    compacted[count] = *value;
+                    count += 1;
+                }
+                present = &compacted[..count];
+            }
+            let integers = &mut integers[..present.len()];
+            self.round(present, integers);
+            written.append(integers);
+        }
+        written.finish()
+    }
+
+    /// Whole numbers in place of values.
+    fn round(&self, values: &[f64], integers: &mut [u32]) {
+        let (divisor, factor) = (2_f64.powi(-self.binary_scale), power_of_ten(self.decimal_scale));
+        let (reference, integer_max) = (self.reference, ((1_u64 << self.bits) - 1) as f64);
+        for (integer, value) in integers.iter_mut().zip(values) {
+            let wanted = ((value * factor - reference) * divisor + 0.5).max(0.0).min(integer_max);
+            // With 2^52 the last bit of a double is a unit: the sum is rounded, and the rest is the whole number. Vectors of
+            // the processor do that; a conversion with its check of limits they do not.
+            let sum = wanted + UNIT_LAST;
+            *integer = (sum.to_bits() as u32).wrapping_sub(u32::from(sum - UNIT_LAST > wanted));
+        }
+    }
+}
+
+/// So many values are packed at a time.
+const BLOCK: usize = 256;
+/// 2^52.
+const UNIT_LAST: f64 = 4_503_599_627_370_496.0;
+
+/// Integers of some bits, one after the other.
+struct Written {
+    bits: u32,
+    data: Vec<u8>,
+    /// Bits that do not fill a word of 32 yet, at the end of `waiting`.
+    count: u32,
+    waiting: u64,
+}
+
+impl Written {
+    fn new(bits: u32, nbytes: usize) -> Self {
+        Self {
+            bits,
+            data: Vec::with_capacity(nbytes + 4),
+            count: 0,
+            waiting: 0,
+        }
+    }
+
+    fn append(&mut self, integers: &[u32]) {
+        match self.bits {
+            8 => self.data.extend(integers.iter().map(|integer| *integer as u8)),
+            16 => self.append_octets(integers, |integer| (integer as u16).to_be_bytes()),
+            32 => self.append_octets(integers, u32::to_be_bytes),
+            bits => self.append_bits(bits, integers),
+        }
+    }
+
+    fn append_octets<const N: usize>(&mut self, integers: &[u32], octets: impl Fn(u32) -> [u8; N]) {
+        let start = self.data.len();
+        self.data.resize(start + N * integers.len(), 0);
+        let places = self.data[start..].as_chunks_mut().0;
+        for (place, integer) in places.iter_mut().zip(integers) {
+            *place = octets(*integer);
+        }
+    }
+
+    fn append_bits(&mut self, bits: u32, integers: &[u32]) {
+        let (mut waiting, mut count) = (self.waiting, self.count);
+        for integer in integers {
+            waiting = waiting << bits | u64::from(*integer);
+            count += bits;
+            if count >= 32 {
+                count -= 32;
+                self.data.extend_from_slice(&((waiting >> count) as u32).to_be_bytes());
             }
         }
-        true
+        (self.waiting, self.count) = (waiting, count);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let last = ((self.waiting << (32 - self.count)) as u32).to_be_bytes();
+        self.data.extend_from_slice(&last[..self.count.div_ceil(8) as usize]);
+        self.data
+    }
+}
+
+/// The number type of unpacked values.
+trait Value: Copy {
+    const MISSING: Self;
+
+    fn nearest(value: f64) -> Self;
+}
+
+impl Value for f64 {
+    const MISSING: Self = f64::NAN;
+
+    fn nearest(value: f64) -> Self {
+        value
+    }
+}
+
+impl Value for f32 {
+    const MISSING: Self = f32::NAN;
+
+    fn nearest(value: f64) -> Self {
+        value as f32
+    }
+}
+
+/// How many values are not NaN.
+#[must_use]
+pub fn present(values: &[f64]) -> usize {
+    values.iter().filter(|value| !value.is_nan()).count()
+}
+
+/// A bit for each value, the highest of a byte first: 0 where it is NaN. None if there is no NaN.
+#[must_use]
+pub fn bitmap_of(values: &[f64]) -> Option<Vec<u8>> {
+    if !values.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let byte = |eight: &[f64]| {
+        let bits = eight.iter().enumerate();
+        bits.fold(0_u8, |sum, (at, value)| sum | u8::from(!value.is_nan()) << (7 - at))
+    };
+    Some(values.chunks(8).map(byte).collect())
+}
+
+/// The least and the greatest value; None if there is none, or one is infinite.
+fn extremes(values: &[f64]) -> Option<(f64, f64)> {
+    const LANES: usize = 8;
+    // Comparisons are false for NaN.
+    let less = |one: f64, other: f64| if one < other { one } else { other };
+    let greater = |one: f64, other: f64| if one > other { one } else { other };
+    let (mut least, mut greatest) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        least = std::array::from_fn(|lane| less(chunk[lane], least[lane]));
+        greatest = std::array::from_fn(|lane| greater(chunk[lane], greatest[lane]));
+    }
+    for &value in rest {
+        (least[0], greatest[0]) = (less(value, least[0]), greater(value, greatest[0]));
+    }
+    let least = least.into_iter().fold(f64::INFINITY, f64::min);
+    let greatest = greatest.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    (least.is_finite() && greatest.is_finite()).then_some((least, greatest))
+}
+
+/// The largest number in single precision that is not above a value.
+fn single_below(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) > value {
+        near.next_down()
+    } else {
+        near
     }
 }
 
@@ -182,17 +387,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_of_every_width_are_read(bits in 1_u32..=32, numbers in prop::collection::vec(any::<u32>(), 0..40)) {
+        fn integers_of_every_width_are_read_and_written(
+            bits in 1_u32..=32,
+            numbers in prop::collection::vec(any::<u32>(), 0..40),
+        ) {
             let numbers: Vec<u32> = numbers.iter().map(|number| number >> (32 - bits)).collect();
             let data = packed(&numbers, bits);
             let mut values = vec![-1.0; numbers.len()];
             let packing = SimplePacking { bits, ..WHOLE };
-            prop_assert!(packing.unpack(&data, &mut values));
-            prop_assert_eq!(values, numbers.iter().map(|&number| f64::from(number)).collect::<Vec<_>>());
+            prop_assert!(packing.unpack(&data, None, ValuesMut::Double(&mut values)));
+            prop_assert_eq!(&values, &numbers.iter().map(|&number| f64::from(number)).collect::<Vec<_>>());
+            prop_assert_eq!(packing.pack(&values), &*data);
             if let Some((_, short)) = data.split_last() {
-                let mut values = vec![-1.0; numbers.len()];
-                prop_assert!(!packing.unpack(short, &mut values));
-                prop_assert!(values.iter().all(|&value| value == -1.0));
+                prop_assert!(!packing.unpack(short, None, ValuesMut::Double(&mut values)));
             }
         }
 
@@ -202,7 +409,8 @@ mod tests {
             let bitmap = packed(&present.iter().map(|&is| u32::from(is)).collect::<Vec<_>>(), 1);
             let mut values = vec![0_f32; present.len()];
             let packing = SimplePacking { bits, ..WHOLE };
-            prop_assert!(packing.unpack_by_bitmap(&packed(&numbers, bits), &bitmap, &mut values));
+            let data = packed(&numbers, bits);
+            prop_assert!(packing.unpack(&data, Some(&bitmap), ValuesMut::Single(&mut values)));
             let mut left = numbers.iter();
             for (value, is_present) in values.iter().zip(present) {
                 if is_present {
@@ -211,6 +419,29 @@ mod tests {
                     prop_assert!(value.is_nan());
                 }
             }
+            let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+            prop_assert_eq!(packing.pack(&doubles), &*data);
+            prop_assert!(bitmap_of(&doubles).is_none_or(|found| found == bitmap));
+        }
+
+        #[test]
+        fn values_come_back_within_half_a_step(
+            values in prop::collection::vec(-1e20_f64..1e20, 2..60),
+            size in -25_i32..25,
+            bits in 1_u32..=32,
+        ) {
+            let values: Vec<f64> = values.iter().map(|value| value * 2_f64.powi(size)).collect();
+            let packing = SimplePacking::of_values(&values, bits).unwrap();
+            let mut found = vec![0.0; values.len()];
+            prop_assert!(packing.unpack(&packing.pack(&values), None, ValuesMut::Double(&mut found)));
+            let step = 2_f64.powi(packing.binary_scale);
+            for (value, found) in values.iter().zip(found) {
+                prop_assert!((value - found).abs() <= step * (0.5 + 1e-6), "{} {} {:?}", value, found, packing);
+            }
+            // With the next finer scale, an integer would be too large.
+            let greatest = values.iter().fold(f64::MIN, |most, value| most.max(*value));
+            let largest = (greatest - packing.reference) / step * 2.0 + 0.5;
+            prop_assert!(largest.floor() > 2_f64.powi(bits as i32) - 1.0);
         }
     }
 
@@ -223,7 +454,7 @@ mod tests {
             bits: 8,
         };
         let mut values = [0.0; 2];
-        assert!(packing.unpack(&[0, 6], &mut values));
+        assert!(packing.unpack(&[0, 6], None, ValuesMut::Double(&mut values)));
         assert_eq!(values, [2505.0, 2520.0]);
     }
 
@@ -241,7 +472,26 @@ mod tests {
                 ..WHOLE
             },
         ];
-        assert!(refused.iter().all(|packing| !packing.unpack(&[0; 8], &mut [0.0])));
-        assert!(!WHOLE.unpack_by_bitmap(&[], &[0x80], &mut [0.0]));
+        let unpacks = |packing: &SimplePacking| packing.unpack(&[0; 8], None, ValuesMut::Double(&mut [0.0]));
+        assert!(!refused.iter().any(unpacks));
+        assert!(!WHOLE.unpack(&[], Some(&[0x80]), ValuesMut::Double(&mut [0.0])));
+    }
+
+    #[test]
+    fn some_values_have_no_packing() {
+        let nan = f64::NAN;
+        for values in [
+            &[][..],
+            &[1.0],
+            &[2.0, 2.0],
+            &[nan, nan],
+            &[0.0, f64::INFINITY],
+            &[0.0, 1e300],
+            &[0.0, 1e-300],
+        ] {
+            assert_eq!(SimplePacking::of_values(values, 16), None, "{values:?}");
+        }
+        assert!(SimplePacking::of_values(&[nan, 1.0, 2.0], 16).is_some());
+        assert_eq!(SimplePacking::of_values(&[1.0, 2.0], 0), None);
     }
 }

@@ -1,4 +1,4 @@
-"""GRIB2 by ecCodes.
+"""GRIB2: headers by ecCodes, simple packing of values by this package, other packings by ecCodes.
 
 Finding the codes of a parameter takes longer than packing its values. So a message that has all but its time and
 values is kept for each kind of field, and copied.
@@ -38,8 +38,10 @@ import numpy as np
 
 from junctura import _forks
 from junctura._labels import needed
+from junctura._native import _with_values
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
@@ -102,7 +104,12 @@ def _message(field: Field, to: Output) -> bytes:
     try:
         _set(message, _subject(field), _time_keys(is_what))
         _check_range(message, field, is_what)
-        _set_values(message, field, is_what)
+        values = _values(field, is_what)
+        if to.packing == "simple":
+            packed = _with_values(bytes(eccodes.codes_get_message(message)), values, to.bits)
+            if packed is not None:
+                return packed
+        _set_values(message, field, values)
         return bytes(eccodes.codes_get_message(message))
     finally:
         eccodes.codes_release(message)
@@ -297,20 +304,24 @@ def _packing_keys(to: Output) -> Keys:
     return (("packingType", _PACKINGS[to.packing]), ("bitsPerValue", to.bits))
 
 
-def _set_values(message: int, field: Field, is_what: Meaning) -> None:
-    eccodes = needed("eccodes", "products")
+def _values(field: Field, is_what: Meaning) -> Floats:
+    """In the unit of GRIB, one after the other."""
     values = np.ascontiguousarray(field.values, np.float64).ravel()
     if is_what.statistic == "probability":
         values = values * 100 if field.units in ("1", "") else values
     elif convert := _to_units_of_grib(field, field.units):
         values = convert(values, is_difference=is_what.statistic == "spread")
-    missing = np.isnan(values)
     if np.isinf(values).any():
         raise InvalidArgument(_subject(field), "a value is infinite, which GRIB2 cannot say: is it missing (NaN)?")
+    return values
+
+
+def _set_values(message: int, field: Field, values: Floats) -> None:
+    missing = np.isnan(values)
     if missing.any():
         _set(message, _subject(field), [("bitmapPresent", 1), ("missingValue", _MISSING)])
         values = np.where(missing, _MISSING, values)
-    eccodes.codes_set_values(message, values)
+    needed("eccodes", "products").codes_set_values(message, values)
 
 
 def _set_grid(message: int, name: str) -> None:
