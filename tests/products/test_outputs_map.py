@@ -18,17 +18,21 @@ import junctura
 from junctura.products._field import Field
 from junctura.products._map import colours
 from junctura.products._map.coast import coastlines
+from junctura.products._map.ink import Ink
 from junctura.products._map.lettering import fitted, width
-from junctura.products._map.picture import GROUND, _Page, picture
+from junctura.products._map.page import Page
+from junctura.products._map.picture import picture
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import samples
 from junctura.products._map.scale import scale
 from junctura.products._map.seen import view_of
 from junctura.products._map.sheet import sheet
+from junctura.products._map.themes import THEMES
 from junctura.products._map.words import title
 from junctura.products._outputs import Output, meaning
 from junctura.products._outputs.png import encoded
 
+GROUND = THEMES["dark"].ground
 PROJECTIONS = ("cylindrical", "robinson", "globe")
 VIEWS = [
     View("cylindrical", 400, (0, 0)),
@@ -46,7 +50,7 @@ def pixels(one: Field, **to: Any) -> npt.NDArray[np.uint8]:
 def colour_at(one: Field, latitude: float, longitude: float, **to: Any) -> tuple[int, ...]:
     """Of the pixel in which a place lies."""
     output = Output("png", **{"width": 500, "coast": False, **to})
-    page = _Page.of(view_of(one.grid, output))
+    page = Page.of(view_of(one.grid, output))
     x, y, seen = page.view.pixels(np.array([latitude]), np.array([longitude]))
     assert seen[0]
     found = np.asarray(picture(one, output))[page.corner[1] + int(y[0]), page.corner[0] + int(x[0])]
@@ -122,20 +126,37 @@ def test_colours_are_those_of_the_values(projection: Any) -> None:
         assert is_near(colour_at(one.having(north), latitude, 7.0, **given), expected * shade)
 
 
-def test_missing_values_are_hatched_in_grey() -> None:
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_missing_values_are_hatched(theme: Any) -> None:
     nothing = field().having(np.full(field().grid.shape, np.nan))
-    found = pixels(nothing, coast=False)[100:200, 100:400].reshape(-1, 3).astype(int)
-    greys, counts = np.unique(found, axis=0, return_counts=True)
-    common = {tuple(grey.tolist()) for grey in greys[counts > 1000]}
-    assert common == {(112, 116, 122), (88, 92, 99)}
-    assert is_near(colour_at(with_gap(field()), 80.0, 20.0), (100, 104, 110), 14)
-    assert not is_near(colour_at(with_gap(field()), -60.0, 20.0), (100, 104, 110), 14)
+    found = pixels(nothing, coast=False, theme=theme)[110:200, 100:400].reshape(-1, 3)
+    shades, counts = np.unique(found, axis=0, return_counts=True)
+    common = {tuple(shade.tolist()) for shade in shades[counts > 1000]}
+    assert common == set(THEMES[theme].missing)
+    of_gap, of_rest = (colour_at(with_gap(field()), latitude, 20.0, theme=theme) for latitude in (80.0, -60.0))
+    assert any(is_near(of_gap, shade, 16) for shade in THEMES[theme].missing)
+    assert not any(is_near(of_rest, shade, 16) for shade in THEMES[theme].missing)
 
 
-def test_where_a_grid_does_not_reach_the_map_is_dark() -> None:
-    one = field("1/1@72/-25/34/45")
-    assert is_near(colour_at(one, -40.0, 100.0, projection="robinson"), (58, 65, 79))
-    assert not is_near(colour_at(one, 52.0, 7.0, projection="robinson"), (58, 65, 79), 30)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_where_a_grid_does_not_reach_the_map_is_plain(theme: Any) -> None:
+    one, outside = field("1/1@72/-25/34/45"), THEMES[theme].outside
+    assert is_near(colour_at(one, -40.0, 100.0, projection="robinson", theme=theme), outside)
+    assert not is_near(colour_at(one, 52.0, 7.0, projection="robinson", theme=theme), outside, 30)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("table", colours.NAMES)
+def test_what_has_no_value_looks_like_no_value(table: str, theme: Any) -> None:
+    """In OKLab, where 0.02 can just be seen beside each other."""
+    around = THEMES[theme]
+    shades = [*around.missing, around.outside]
+    inks = colours.oklab(np.array([*shades, *colours.table(table)]) / 255)
+    of_table = np.linalg.norm(inks[None, 3:] - inks[:3, None], axis=2).min(axis=1)
+    # Of a hatch one shade may be near.
+    assert of_table[:2].max() > 0.02 and of_table[2] > 0.02
+    assert np.linalg.norm(inks[0] - inks[1]) > 0.02
+    assert min(np.linalg.norm(inks[2] - inks[0]), np.linalg.norm(inks[2] - inks[1])) > 0.06
 
 
 @pytest.mark.parametrize("projection", ["robinson", "globe"])
@@ -144,29 +165,53 @@ def test_beyond_the_map_is_the_ground(projection: Any) -> None:
     assert tuple(found[60, 490]) == tuple(found[-60, 3]) == GROUND
 
 
-def test_bands_have_one_colour_each() -> None:
+def test_bands_have_one_colour_each_and_so_has_what_is_beyond_them() -> None:
     one = field("1/1", step=0)
-    found = pixels(one, levels=(280.0, 285.0, 290.0, 295.0), coast=False, projection="robinson")[60:280]
-    shades, counts = np.unique(found.reshape(-1, 3), axis=0, return_counts=True)
-    common = [tuple(shade) for shade in shades[np.argsort(counts)[-4:]].tolist()]
-    table = colours.table("thermal")
-    middle = table[(colours.SIZE - 1) // 2]
-    assert set(common) == {GROUND, tuple(table[0].tolist()), tuple(middle.tolist()), tuple(table[-1].tolist())}
+    assert one.values.min() < 286 < 297 < one.values.max()
+    given = {"levels": (286.0, 290.0, 294.0, 297.0), "coast": False, "projection": "robinson", "colours": "depth"}
+    shades, counts = np.unique(pixels(one, **given)[92:300].reshape(-1, 3), axis=0, return_counts=True)
+    # Those of the graticule are fewer.
+    common = {tuple(shade) for shade in shades[np.argsort(counts)[-6:]].tolist()}
+    table = colours.table("depth")
+    stops = [min(round(number * colours.SIZE / 4), colours.SIZE - 1) for number in range(5)]
+    assert common == {GROUND, *(tuple(table[stop].tolist()) for stop in stops)}
 
 
-def test_coastlines_are_dark_and_only_where_asked_for() -> None:
-    flat = field("1/1").having(np.zeros(field("1/1").grid.shape))
-    with_coast, without = (pixels(flat, coast=coast, width=1000).astype(int) for coast in (True, False))
-    page = _Page.of(view_of(flat.grid, Output("png", width=1000)))
-    darker = (without - with_coast).sum(axis=2) > 60
+@pytest.mark.parametrize(("kelvin", "is_light_ground"), [(250.0, False), (273.15, True), (310.0, False)])
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_coastlines_are_where_asked_for_and_have_contrast(kelvin: float, is_light_ground: bool, theme: Any) -> None:
+    flat = field("1/1").having(np.full(field("1/1").grid.shape, kelvin))
+    with_coast, without = (
+        pixels(flat, coast=coast, width=1000, theme=theme, range=(233.15, 313.15)).astype(int)
+        for coast in (True, False)
+    )
+    page = Page.of(view_of(flat.grid, Output("png", width=1000)))
+    darker = (without - with_coast).sum(axis=2)
+    changed = darker > 60 if is_light_ground else np.abs(darker) > 60
     fine = coastlines("50m")
     latitudes = np.concatenate([line[0] for line in fine])
     longitudes = np.concatenate([line[1] for line in fine])
     x, y, seen = page.view.pixels(latitudes, longitudes)
     seen &= (x >= 1) & (x < page.view.width - 1) & (y >= 1) & (y < page.view.height - 1)
-    at = darker[page.corner[1] + y[seen].astype(int), page.corner[0] + x[seen].astype(int)]
+    at = changed[page.corner[1] + y[seen].astype(int), page.corner[0] + x[seen].astype(int)]
     assert at.mean() > 0.9
-    assert 0.01 < darker.mean() < 0.15
+    assert 0.01 < changed.mean() < 0.15
+
+
+@pytest.mark.parametrize("grey", range(0, 256, 15))
+def test_ink_has_contrast_on_every_grey(grey: int) -> None:
+    """WCAG 2 wants 4.5 for letters and 3 for lines; this ink is not quite black and not quite white."""
+    ground = np.full((1, 4), grey, np.uint8)
+    inked = ground.copy()
+    Ink(np.array([0]), np.array([[1.0]], np.float32)).onto(inked, ground)
+    light, dark = sorted((_luminance(ground[0, :3]), _luminance(inked[0, :3])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4
+
+
+def _luminance(colour: npt.NDArray[np.uint8]) -> float:
+    part = colour / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 @pytest.mark.parametrize(("scale", "points"), [("110m", 5000), ("50m", 60000)])
@@ -217,8 +262,8 @@ def test_places_are_discs_of_their_colours() -> None:
     table = colours.table("wind")
     assert is_near(colour_at(one, 50.1, 8.7, **given), table[0])
     assert is_near(colour_at(one, 48.2, 16.4, **given), table[-1])
-    assert is_near(colour_at(one, -3.0, -60.0, **given), (112, 116, 122))
-    assert is_near(colour_at(one, 20.0, -20.0, **given), (58, 65, 79))
+    assert is_near(colour_at(one, -3.0, -60.0, **given), THEMES["dark"].missing[0])
+    assert is_near(colour_at(one, 20.0, -20.0, **given), THEMES["dark"].blank)
 
 
 @pytest.mark.parametrize("name", colours.NAMES)
@@ -246,22 +291,25 @@ def test_an_unknown_table_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "units", "is_about_zero", "ends", "labels", "words"),
+    ("values", "units", "middle", "ends", "labels", "words"),
     [
-        ([241.2, 304.9], "K", False, (240, 310), "240 260 280 300", "K"),
-        ([-7.7e-5, 3e-5], "s**-1", True, (-8e-5, 8e-5), "-5 0 5", "10^{-5} s^{-1}"),
-        ([98000, 104000], "Pa", False, (98000, 104000), "98 99 100 101 102 103 104", "10^{3} Pa"),
-        ([5.0, 5.0], "m s**-1", False, (2.5, 7.5), "3 4 5 6 7", "m s^{-1}"),
-        ([0.0, 0.0], "m", True, (-1, 1), "-1 -0.5 0 0.5 1", "m"),
-        ([np.nan, np.nan], "1", False, (0, 1), "0 0.2 0.4 0.6 0.8 1", ""),
+        ([241.2, 304.9], "K", None, (240, 310), "240 250 260 270 280 290 300 310", "K"),
+        ([-7.7e-5, 3e-5], "s**-1", 0.0, (-8e-5, 8e-5), "-8 -6 -4 -2 0 2 4 6 8", "10^{-5} s^{-1}"),
+        ([98000, 104000], "Pa", None, (98000, 104000), "98 99 100 101 102 103 104", "10^{3} Pa"),
+        ([5.0, 5.0], "m s**-1", None, (2.5, 7.5), "5", "m/s"),
+        ([280.0, np.nextafter(280.0, 0)], "K", None, (140, 420), "280", "K"),
+        ([0.0, 0.0], "m", 0.0, (-0.5, 0.5), "0", "m"),
+        ([1e30, 1e30], "m", None, (5e29, 1.5e30), "1", "10^{30} m"),
+        ([np.nan, np.nan], "1", None, (0, 1), "0 0.2 0.4 0.6 0.8 1", ""),
     ],
 )
 def test_bars_end_at_round_numbers(
-    values: list[float], units: str, is_about_zero: bool, ends: tuple[float, float], labels: str, words: str
+    values: list[float], units: str, middle: float | None, ends: tuple[float, float], labels: str, words: str
 ) -> None:
-    bar = scale(np.array(values), units, is_about_zero=is_about_zero)
+    bar = scale(np.array(values), units, middle=middle)
     assert (bar.low, bar.high) == pytest.approx(ends)
     assert (" ".join(bar.labels), bar.units) == (labels, words)
+    assert bar.is_own
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
@@ -315,4 +363,4 @@ def test_a_sheet_of_nothing_is_refused(count: int, columns: int) -> None:
 
 def test_the_title_of_a_probability_says_what_of() -> None:
     one = field(param="u", units="%", statistic="probability", threshold=15, thresholdUnits="m s**-1")
-    assert title(one, meaning(one)) == "U component of wind, 850 hPa, probability above 15 m s^{-1}"
+    assert title(one, meaning(one)) == "U component of wind, 850\u00a0hPa, probability above 15\u00a0m/s"

@@ -13,11 +13,13 @@ from junctura.errors import Error, InvalidArgument
 from junctura.products._gathered import check_gathered
 from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
+from junctura.products._map.styles import load
 from junctura.products._names import Template, file_name, unknown
 from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Winds
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
+from junctura.products._units import unit
 from junctura.products._words import Key, Value, span_of, step_at, values
 
 _INPUTS_MAX = 1_000_000
@@ -49,18 +51,18 @@ def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
     """The recipe, or what is wrong."""
     try:
         RECIPE.check(document.value)
-        recipe = _recipe(document.value, f"{document.path}:{document.line()}")
+        recipe = _recipe(document.value, Path(document.path).parent, f"{document.path}:{document.line()}")
         _check_files(recipe)
     except Wrong as wrong:
         return [], [document.error(one) for one in wrong.each()]
     return [recipe], []
 
 
-def _recipe(said: dict[str, Any], where: str) -> Recipe:
+def _recipe(said: dict[str, Any], folder: Path, where: str) -> Recipe:
     words = _words(said["from"])
     operations = tuple(_operations(said.get("do", []), words))
     params = _params(operations, tuple(str(param) for param in words["param"]))
-    output = _output(said["to"], words, operations)
+    output = _output(said["to"], folder, words, operations)
     recipe = Recipe(said["product"], tuple(words.items()), operations, params, output, where)
     if recipe.periods is not None:
         with at("do", _index(operations, "statistics"), "statistics"):
@@ -163,17 +165,23 @@ def _index(operations: tuple[Operation, ...], name: str) -> int:
     return next(index for index, operation in enumerate(operations) if operation.name == name)
 
 
-def _output(said: dict[str, Any], words: _Words, operations: tuple[Operation, ...]) -> Target:
+def _output(said: dict[str, Any], folder: Path, words: _Words, operations: tuple[Operation, ...]) -> Target:
     gather = said.get("gather", [])
     listed = gather if isinstance(gather, list) else [gather]
     for word in listed:
         if word not in words:
             raise Wrong(f'"{word}" is not in from{nearest(word, words)}', "to", "gather")
-    options = {
+    options: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in said.items()
         if key not in ("format", "name", "gather")
     }
+    if "styles" in options:
+        with at("to", "styles"):
+            options["styles"] = load(folder / options["styles"])
+    if "units" in options:
+        with at("to", "units"):
+            unit(options["units"])
     for key in ("range", "levels"):
         if any(one >= other for one, other in itertools.pairwise(options.get(key, ()))):
             raise Wrong("each number must be greater than the one before", "to", key)
@@ -209,9 +217,11 @@ def _check_format(recipe: Recipe) -> None:
         return
     if (fields := _fields_in_file(recipe)) > 1:
         raise Wrong(f"a map has one field, and a file would have {fields}", "to", "format")
+    with at("to"):
+        output = Map("png", **to.options)
     if on is not None:
         with at("to", *(["width"] if "width" in to.options else [])):
-            view_of(on, Map("png", **to.options))
+            view_of(on, output)
 
 
 def _check_told_apart(recipe: Recipe) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from junctura._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
 from junctura.products._map.colours import NAMES
+from junctura.products._outputs._output import SCALES, THEMES
 
 # What files are told apart by, in the schema `mars`, in the order of selectors.
 WORDS = {
@@ -252,8 +253,18 @@ FORMATS = {
         ),
         centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
         colours=Word(NAMES, "By default the parameter's", "a table of colours"),
-        range=ListOf(Number(), "The least and the greatest value that have a colour", low=2, high=2),
-        levels=ListOf(Number(), "Where one colour ends and the next begins, upwards", low=2),
+        range=ListOf(Number(), "The values at the ends of the color bar; by default the style's", low=2, high=2),
+        levels=ListOf(Number(), "Where one color ends and the next begins, upwards; by default the style's", low=2),
+        middle=Number("The value in the middle of a diverging table; by default 0, or the freezing point"),
+        scale=Word(SCALES, "Of the color bar; by default the style's", "a scale"),
+        units=Text("Of the map, and of range, levels, middle and isolines; by default the style's", length_max=60),
+        isolines=Either(
+            (Flag(), Number(), ListOf(Number())),
+            "The distance of lines, their values, or false; by default the style's",
+        ),
+        styles=Text("A file of styles beside this one, looked at before Junctura's own", length_max=4096),
+        theme=Word(THEMES, "Of the page", "a theme"),
+        text=Number("The size of the smallest letters, in pixels; by default 11 at least", 6, 100, whole=True),
         title=Text("Above the map; braces as in the name"),
         coast=Flag("Whether coastlines are drawn"),
         width=Number("Of the map, in pixels", 160, 8000, whole=True),

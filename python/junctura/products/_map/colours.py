@@ -27,37 +27,25 @@ _PATHS = {
     "wind": "f3f1ec cfe0de 8fc6c4 4da3b0 3a76a4 4d4591 5b1c6c 3a0a38",
     "chance": "f3f1ec dcd9ea b9b3dd 9787c9 7d57ae 6a2a8b 480d5c",
     "rain": "f3f1ec c9dfe6 8fc0dc 4f97cf 3567b8 3a3a94 3b1766",
+    "cloud": "2a5d94 5583ad 86a5c1 b4c5d3 d8dfe4 f5f4f1",
 }
 NAMES = {
-    "balance": "From blue over white to red, with 0 in the middle",
-    "thermal": "From violet and blue over white to red: temperatures",
+    "balance": "From blue over white to red; white is 0, or `middle`",
+    "thermal": "From violet and blue over white to red: temperatures; white is the freezing point",
     "depth": "From dark blue over green to yellow",
     "wind": "From white over green and blue to violet",
     "chance": "From white to violet: probabilities",
     "rain": "From white to dark blue",
+    "cloud": "From blue to white: the cover of clouds",
 }
 _DIVERGING = {"balance", "thermal"}
-_BY_PARAMETER = {
-    "thermal": ("t", "2t", "2d", "skt", "sst", "pt", "mx2t", "mn2t", "t2m"),
-    "depth": ("z", "gh", "msl", "sp"),
-    "balance": ("u", "v", "10u", "10v", "100u", "100v", "vo", "d", "w", "pv", "strf", "vp"),
-    "wind": ("ws", "10si", "10fg", "swh"),
-    "rain": ("tp", "cp", "lsp", "tcc", "tcwv", "q", "r", "sd", "sf"),
-}
+# For parameters of which nothing is known.
+NEUTRAL = "depth"
 
 
-def table_for(param: str, statistic: str | None) -> str:
-    """The name of the table that a parameter has when nobody says another."""
-    if statistic == "probability":
-        return "chance"
-    if statistic == "spread":
-        return "wind"
-    return next((table for table, params in _BY_PARAMETER.items() if param in params), "depth")
-
-
-def is_about_zero(table: str, param: str, statistic: str | None) -> bool:
-    """Whether the middle of the table is 0 where nobody says a range."""
-    return table == "balance" and statistic not in ("spread", "probability") and param != "?"
+def is_diverging(table: str) -> bool:
+    """Whether the table has a middle, on either side of which colors differ."""
+    return table in _DIVERGING
 
 
 @functools.lru_cache

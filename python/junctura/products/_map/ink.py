@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,63 +22,89 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]
 _TIMES = 3
 _KEPT_BYTES_MAX = 64 << 20
-_COAST: Colour = (14, 18, 26)
-_RIM: Colour = (120, 128, 142)
+DARK: Colour = (14, 18, 26)
+BRIGHT: Colour = (246, 245, 241)
+# Brightness, 0 to 255, below which a color is dark: there light and dark ink have the same contrast (WCAG 2).
+_DARK_BELOW = 118.0
+_COAST, _FAINT, _GRATICULE = 0.92, 0.5, 0.2
 # From so many pixels a degree on, the coarse coastlines look like it.
 _FINE_FROM = 1.6
-_STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+_STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 
 
 @dataclass(frozen=True)
 class Ink:
-    """Pixels, counted row by row, how much of them ink covers, and its part of their colour."""
+    """Pixels, counted row by row, and how much of each ink covers, as a column."""
 
     pixels: npt.NDArray[np.intp]
-    kept: npt.NDArray[np.float32]
-    added: npt.NDArray[np.float32]
+    cover: npt.NDArray[np.float32]
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return self.pixels.nbytes + self.kept.nbytes + self.added.nbytes
+        return self.pixels.nbytes + self.cover.nbytes
 
-    def onto(self, colours: Bytes) -> None:
-        """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue."""
+    def onto(self, colours: Bytes, ink: Colour | Bytes) -> None:
+        """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue.
+
+        The ink has one color, or is light where the colors that are given for it are dark, and dark where they are
+        light.
+        """
         under = colours[self.pixels]
-        mixed = under[:, :3] * self.kept + self.added
-        under[:, :3] = mixed
+        if isinstance(ink, tuple):
+            inks = np.array([ink], np.float32)
+        else:
+            inks = np.where(
+                is_dark(ink[self.pixels])[:, None], np.array(BRIGHT, np.float32), np.array(DARK, np.float32)
+            )
+        under[:, :3] = under[:, :3] * (1 - self.cover) + inks * self.cover
         colours[self.pixels] = under
+
+
+def is_dark(colours: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether colours look dark; red, green and blue are the first columns."""
+    brightness = colours[:, :3] @ np.array([0.299, 0.587, 0.114], np.float32)
+    return np.asarray(brightness < _DARK_BELOW)
 
 
 _kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
 
 
-def ink(view: View, with_coast: bool) -> Ink:
-    """Graticule, coastlines and the rim of the map."""
-    return _kept.get((view, with_coast), lambda: _drawn(view, with_coast), lambda made: made.nbytes)
+def ink(view: View, with_coast: bool, unit: float, *, is_faint: bool) -> Ink:
+    """Graticule and coastlines, which are fainter where other lines matter more; the unit is that of the page."""
+    return _kept.get(
+        (view, with_coast, unit, is_faint),
+        lambda: _drawn(view, _lines(view, with_coast, _FAINT if is_faint else _COAST), unit),
+        lambda made: made.nbytes,
+    )
 
 
-def _drawn(view: View, with_coast: bool) -> Ink:
-    thin = max(0.7, view.width / 1400)
-    layers = [(_cover(view, _graticule(view), thin * 0.8), 0.20, _COAST)]
+def rim(view: View, unit: float) -> Ink:
+    """The edge of a map that is no rectangle."""
+    return _kept.get((view, unit), lambda: _drawn(view, [(_rim(view), 1.6, 1.0)], unit), lambda made: made.nbytes)
+
+
+def _lines(view: View, with_coast: bool, strength: float) -> list[tuple[Iterable[Line], float, float]]:
+    """Lines, each with their width and how much they cover."""
+    layers: list[tuple[Iterable[Line], float, float]] = [(_graticule(view), 0.8, _GRATICULE)]
     if with_coast:
-        fine = coastlines("50m" if view.pixels_per_degree >= _FINE_FROM else "110m")
-        layers.append((_cover(view, fine, thin * 1.25), 0.92, _COAST))
-    layers.append((_cover(view, _rim(view), thin * 1.6), 1.0, _RIM))
-    kept = np.ones((view.height * view.width, 1), np.float32)
-    added = np.zeros((view.height * view.width, 3), np.float32)
-    for cover, strength, colour in layers:
-        share = (cover.ravel()[:, None] * np.float32(strength / 255)).astype(np.float32)
-        kept *= 1 - share
-        added = added * (1 - share) + share * np.array(colour, np.float32)
-    touched = np.flatnonzero(kept[:, 0] < 1)
-    return Ink(touched, kept[touched], added[touched])
+        layers.append((coastlines("50m" if view.pixels_per_degree >= _FINE_FROM else "110m"), 1.25, strength))
+    return layers
+
+
+def _drawn(view: View, layers: Iterable[tuple[Iterable[Line], float, float]], unit: float) -> Ink:
+    thin = max(0.7, unit / 1.4)
+    clear = np.ones((view.height * view.width, 1), np.float32)
+    for lines, wide, strength in layers:
+        clear *= 1 - _cover(view, lines, thin * wide).ravel()[:, None] * np.float32(strength / 255)
+    touched = np.flatnonzero(clear[:, 0] < 1)
+    return Ink(touched, 1 - clear[touched])
 
 
 def graticule_step(view: View) -> float:
     """Degrees between the lines of the graticule."""
-    seen = 180.0 if view.projection != "cylindrical" else min(view.spans)
-    return next((step for step in _STEPS if seen / step <= 7), _STEPS[-1])
+    seen = (180.0, 180.0) if view.projection != "cylindrical" else view.spans
+    return next((step for step in _STEPS if min(seen) / step <= 7 and max(seen) / step <= 15), _STEPS[-1])
 
 
 def _cover(view: View, lines: Iterable[Line], width: float) -> Bytes:

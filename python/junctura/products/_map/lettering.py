@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from PIL import ImageDraw, ImageFont
@@ -54,6 +54,18 @@ def fitted(words: str, size: float, room: float) -> str:
     while words and width(f"{words}…", size) > room:
         words = words[:-1]
     return f"{words.rstrip()}…"
+
+
+def lines_of(pieces: Sequence[str], between: str, size: float, room: float) -> list[str]:
+    """The pieces in lines, as many in each as there is room for."""
+    lines: list[str] = []
+    for piece in pieces:
+        longer = f"{lines[-1]}{between}{piece}" if lines else piece
+        if lines and width(longer, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(piece)
+    return lines
 
 
 def _pieces(words: str, size: float) -> Iterator[tuple[str, float, float]]:

@@ -1,41 +1,118 @@
-"""The ends of a colour bar, its ticks, and its units."""
+"""Color bars: from values to places in a table of colors, ticks, and units as they are printed.
+
+```text
+  range, linear     values between the ends go over the table evenly; those beyond have the colors of the ends
+  range, log        likewise by their logarithms
+  levels            each class is a box of one color, all of one width, and so are values below and above all classes
+```
+A diverging table has its middle at a value that means something, such as 0. A range that lies on one side of it gets
+the colors of that side only.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from junctura.products._floats import Floats
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_STEPS = (1.0, 2.0, 2.5, 3.0, 4.0, 5.0)
+# Less than this part of the bar beyond its ends is rounding.
+_BEYOND = 1e-3
+# Of values whose differences are this small a part of them there is one.
+_CONSTANT = 1e-6
+# How near the color of a range that does not contain the middle comes to that of the middle, 0 to 1.
+_BESIDE_MIDDLE = 0.06
+_PRINTED = {"degC": "°C", "degF": "°F", "1": "", "~": "", "(0 - 1)": ""}
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A colour bar.
+    """A color bar.
 
     Attributes
     ----------
     low, high
         Values at its ends.
     levels
-        Where one colour ends and the next begins; empty where they go over into one another.
+        Where one color ends and the next begins; empty where they go over into one another.
+    colours
+        Places in the table, 0 to 1: of the two ends, or of each class, with those below and above all levels.
     ticks
         Values with a number, which `labels` has.
     units
-        With the power of ten that the numbers are in.
+        With the power of ten that the numbers are in, which `power` is.
+    is_log
+        Whether colors follow the logarithms of values.
+    is_own
+        Whether the ends are those of one field, and other maps of the product have others.
+    arrows
+        Whether there are values below, and above, the ends.
 
     """
 
     low: float
     high: float
     levels: tuple[float, ...]
+    colours: tuple[float, ...]
     ticks: tuple[float, ...]
     labels: tuple[str, ...]
     units: str
+    power: int = 0
+    is_log: bool = False
+    is_own: bool = False
+    arrows: tuple[bool, bool] = (False, False)
+
+    def places(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Where the colors of values are in the table, 0 to 1; NaN where they are missing."""
+        if self.levels:
+            edges = np.array(self.levels, np.float32)
+            # The greatest value of the last class belongs to it.
+            edges[-1] = np.nextafter(edges[-1], np.float32(np.inf))
+            found = np.array(self.colours, np.float32)[np.searchsorted(edges, values, "right")]
+            found[np.isnan(values)] = np.nan
+            return found
+        first, last = self.colours
+        made = self._along(values)
+        np.clip(made, 0, 1, out=made)
+        made *= np.float32(last - first)
+        made += np.float32(first)
+        return made
+
+    def _along(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        low, high, made = self.low, self.high, values
+        if self.is_log:
+            low, high = math.log(low), math.log(high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                made = np.where(values > 0, np.log(values), np.where(np.isnan(values), values, -np.inf))
+        made = made - np.float32(low)
+        made *= np.float32(1 / (high - low))
+        return made
+
+    def along(self, value: float) -> float:
+        """Where a value is on the bar, 0 to 1."""
+        if self.levels:
+            return float(np.interp(value, self.levels, np.linspace(0, 1, len(self.levels))))
+        if self.is_log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def beyond(self, values: Floats) -> tuple[bool, bool]:
+        """Whether there are values below, and above, the ends."""
+        known = values[np.isfinite(values)]
+        if not known.size:
+            return False, False
+        widths = np.diff(self.levels) if self.levels else np.array([self.high - self.low])
+        first, last = _BEYOND * float(widths[0]), _BEYOND * float(widths[-1])
+        if self.is_log:
+            first = _BEYOND * self.low
+        return bool(known.min() < self.low - first), bool(known.max() > self.high + last)
 
 
 def scale(
@@ -43,29 +120,133 @@ def scale(
     units: str,
     given: tuple[float, float] | None = None,
     levels: tuple[float, ...] | None = None,
-    is_about_zero: bool = False,
+    middle: float | None = None,
+    *,
+    is_log: bool = False,
 ) -> Scale:
-    """The bar for values: from round numbers to round numbers, or as it is said."""
-    low, high = given or (levels[0], levels[-1]) if levels else given or _ends(values, is_about_zero)
-    ticks = levels if levels and len(levels) <= 12 else _ticks(low, high)
-    power = _power(max(abs(low), abs(high)))
-    labels = tuple(f"{_rounded(tick / 10.0**power):g}" for tick in ticks)
-    words = (f"10^{{{power}}}" if power else "", exponents(units))
-    return Scale(low, high, levels or (), ticks, labels, " ".join(word for word in words if word))
+    """The bar for values: as it is stated, or from round numbers to round numbers around them.
+
+    Parameters
+    ----------
+    values
+        Of the field.
+    units
+        Of all numbers.
+    given
+        The ends.
+    levels
+        Where one color ends and the next begins.
+    middle
+        The value in the middle of the table, if it is a diverging one.
+    is_log
+        Whether colors follow logarithms; only of values above 0.
+
+    """
+    bar = _bar(values, units, given, levels, middle, is_log=is_log)
+    return replace(bar, is_own=not (given or levels), arrows=bar.beyond(values))
 
 
-def _ends(values: Floats, is_about_zero: bool) -> tuple[float, float]:
+def _bar(
+    values: Floats,
+    units: str,
+    given: tuple[float, float] | None,
+    levels: tuple[float, ...] | None,
+    middle: float | None,
+    *,
+    is_log: bool,
+) -> Scale:
+    if levels:
+        return _of_levels(levels, _stops(levels, middle, units), levels, units)
+    if given is None and _is_constant(values):
+        return _of_constant(float(np.nanmean(values)), units)
+    low, high = given or (_log_ends(values) if is_log else _ends(values, middle))
+    is_log &= low > 0
+    ticks = _log_ticks(low, high) if is_log else _ticks(low, high)
+    power = 0 if is_log else _power(max(abs(low), abs(high)))
+    return Scale(
+        low, high, (), _part(low, high, middle), ticks, _labels(ticks, power), _words(units, power), power, is_log
+    )
+
+
+def _of_levels(levels: tuple[float, ...], places: tuple[float, ...], ticks: tuple[float, ...], units: str) -> Scale:
+    power = _power(max(abs(levels[0]), abs(levels[-1])))
+    return Scale(levels[0], levels[-1], levels, places, ticks, _labels(ticks, power), _words(units, power), power)
+
+
+def _of_constant(value: float, units: str) -> Scale:
+    """One box with one number."""
+    half = abs(value) / 2 or 0.5
+    return _of_levels((value - half, value + half), (0.5, 0.5, 0.5), (value,), units)
+
+
+def _words(units: str, power: int) -> str:
+    words = (f"10^{{{power}}}" if power else "", printed(units))
+    return " ".join(word for word in words if word)
+
+
+def _labels(ticks: Sequence[float], power: int) -> tuple[str, ...]:
+    return tuple(_label(tick, power) for tick in ticks)
+
+
+def _label(tick: float, power: int) -> str:
+    value = _rounded(tick / 10.0**power)
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:g}"
+    digits, exponent = f"{value:.5e}".split("e")
+    digits = f"{float(digits):g}"
+    return f"{'' if digits == '1' else f'{digits}·'}10^{{{int(exponent)}}}"
+
+
+def _is_constant(values: Floats) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size) and float(np.ptp(known)) <= _CONSTANT * float(np.abs(known).max())
+
+
+def _part(low: float, high: float, middle: float | None) -> tuple[float, float]:
+    """Which part of a table a range has: of a diverging one, so that equal differences look alike on both sides."""
+    if middle is None:
+        return 0.0, 1.0
+    if low < middle < high:
+        reach = 2 * max(middle - low, high - middle)
+        return 0.5 + (low - middle) / reach, 0.5 + (high - middle) / reach
+    if middle <= low:
+        return (0.5 if middle == low else 0.5 + _BESIDE_MIDDLE), 1.0
+    return 0.0, (0.5 if middle == high else 0.5 - _BESIDE_MIDDLE)
+
+
+def _stops(levels: Sequence[float], middle: float | None, units: str) -> tuple[float, ...]:
+    """Where the colors of the classes are in the table, from that below all levels to that above."""
+    number = np.arange(len(levels) + 1, dtype=np.float64)
+    if middle is None:
+        # Amounts are never below 0, and no share is above all.
+        first = 1 if levels[0] == 0 else 0
+        last = number[-1] - (levels[-1] == {"%": 100, "1": 1, "(0 - 1)": 1}.get(units))
+        return tuple(np.clip((number - first) / max(last - first, 1), 0, 1).tolist())
+    at = float(np.searchsorted(levels, middle))
+    if at < len(levels) and levels[int(at)] == middle:
+        at += 0.5
+    reach = 2 * max(at, number[-1] - at)
+    return tuple((0.5 + (number - at) / reach).tolist())
+
+
+def _ends(values: Floats, middle: float | None) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     if not known.size:
         return 0.0, 1.0
     low, high = float(known.min()), float(known.max())
-    if is_about_zero:
+    if middle == 0:
         reach = max(abs(low), abs(high)) or 1.0
         low, high = -reach, reach
-    if low == high:
-        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
     step = _step((high - low) / 10)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+
+
+def _log_ends(values: Floats) -> tuple[float, float]:
+    known = values[np.isfinite(values) & (values > 0)]
+    if not known.size:
+        return 0.1, 1.0
+    low, high = math.floor(math.log10(known.min()) + 1e-9), math.ceil(math.log10(known.max()) - 1e-9)
+    return 10.0 ** min(low, high - 1), 10.0**high
 
 
 def _step(about: float) -> float:
@@ -75,9 +256,28 @@ def _step(about: float) -> float:
 
 
 def _ticks(low: float, high: float) -> tuple[float, ...]:
-    step = _step((high - low) / 6)
+    """Round numbers, among them the ends where they are round enough."""
+    step = min(_even_steps(low, high), key=lambda one: abs(math.log(6 * one / (high - low))), default=None)
+    step = step or _step((high - low) / 6)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple(number * step for number in range(first, last + 1))
+
+
+def _even_steps(low: float, high: float) -> Iterator[float]:
+    """Round numbers of which both ends are multiples, so that there are three to twelve from end to end."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 12))
+    for step in (nice * power * ten for ten in (1, 10) for nice in _STEPS):
+        count = (high - low) / step
+        is_even = all(abs(end / step - round(end / step)) < 1e-6 for end in (low, high))
+        if is_even and 3 - 1e-6 <= count <= 12 + 1e-6:
+            yield step
+
+
+def _log_ticks(low: float, high: float) -> tuple[float, ...]:
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    digits = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
+    every = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
+    return tuple(tick for tick in every if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9))
 
 
 def _power(greatest: float) -> int:
@@ -91,6 +291,21 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}") + 0.0
 
 
-def exponents(units: str) -> str:
-    """Units with exponents as `lettering` sets them: ``m s**-1`` becomes ``m s^{-1}``."""
-    return re.sub(r"\*\*(-?\d+)", r"^{\1}", "" if units in ("1", "~") else units)
+def printed(units: str) -> str:
+    """Units as they are printed, with exponents as `lettering` sets them.
+
+    Examples
+    --------
+    >>> printed("degC"), printed("m s**-1"), printed("kg m**-2"), printed("s**-1")
+    ('°C', 'm/s', 'kg/m^{2}', 's^{-1}')
+
+    """
+    if units in _PRINTED:
+        return _PRINTED[units]
+    words = units.split()
+    below = [word for word in words if "**-" in word]
+    if len(below) == 1 and len(words) > 1:
+        name, power = below[0].split("**-")
+        above = " ".join(word for word in words if word != below[0])
+        units = f"{above}/{name}" + ("" if power == "1" else f"**{power}")
+    return re.sub(r"\*\*(-?\d+)", r"^{\1}", units)

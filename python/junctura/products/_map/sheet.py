@@ -8,10 +8,9 @@ from PIL import Image, ImageDraw
 
 from junctura.errors import InvalidArgument
 from junctura.products._map.lettering import fitted, text
-from junctura.products._map.picture import GROUND
+from junctura.products._map.themes import THEMES
 
-_TITLE = (238, 234, 226)
-_RULE = (46, 53, 66)
+_THEME = THEMES["dark"]
 # Of the width.
 _TITLE_SIZE = 0.024
 
@@ -35,7 +34,7 @@ def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Ima
     width = 2 * margin + columns * (wide + gap) - gap
     size = _TITLE_SIZE * width if title else 0.0
     head = margin + round(2 * size)
-    whole = Image.new("RGB", (width, head + sum(high + gap for high in heights) - gap + margin), GROUND)
+    whole = Image.new("RGB", (width, head + sum(high + gap for high in heights) - gap + margin), _THEME.ground)
     if title:
         _letter(whole, title, size, margin)
     top = head
@@ -50,5 +49,7 @@ def sheet(pictures: Sequence[Image.Image], columns: int, title: str = "") -> Ima
 def _letter(whole: Image.Image, title: str, size: float, margin: int) -> None:
     draw = ImageDraw.Draw(whole)
     base = margin + 0.9 * size
-    text(draw, (margin, base), fitted(title, size, whole.width - 2 * margin), size, _TITLE)
-    draw.line((margin, base + 0.6 * size, whole.width - margin, base + 0.6 * size), _RULE, max(1, round(size / 24)))
+    text(draw, (margin, base), fitted(title, size, whole.width - 2 * margin), size, _THEME.bright)
+    draw.line(
+        (margin, base + 0.6 * size, whole.width - margin, base + 0.6 * size), _THEME.rule, max(1, round(size / 24))
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -13,10 +14,14 @@ Format: TypeAlias = Literal["grib2", "netcdf", "zarr", "png", "csv", "parquet"]
 Packing: TypeAlias = Literal["simple", "ccsds"]
 Compression: TypeAlias = Literal["zstd", "zlib"]
 Projection: TypeAlias = Literal["cylindrical", "robinson", "globe"]
+Theme: TypeAlias = Literal["dark", "light"]
+SCALES = {"linear": "Equal differences look alike; the default", "log": "Equal ratios look alike; values above 0"}
+THEMES = {"dark": "Light letters on a dark ground; the default", "light": "Dark letters on white, to be printed"}
 _BITS_MAX = 32
 _DIGITS_MAX = 17
 _WIDTHS = range(160, 8001)
-_CHOICES = {"format": Format, "packing": Packing, "compression": Compression, "projection": Projection}
+_TEXTS = range(6, 101)
+_CHOICES = {"format": Format, "packing": Packing, "compression": Compression, "projection": Projection, "theme": Theme}
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,26 @@ class Output:
     colours
         The name of a table of colours (see `junctura.products._map.colours`); by default the parameter's.
     range
-        The values at the ends of the colour bar; by default round numbers around those of the field.
+        The values at the ends of the color bar, in `units` if these are stated, else in the field's. By default the
+        style's (see `junctura.products._map.styles`), and without one round numbers around the values of the field.
     levels
-        Where one colour ends and the next begins, upwards; by default colours go over into one another.
+        Where one color ends and the next begins, upwards, in units as `range`; by default the style's.
+    middle
+        The value in the middle of a diverging table; by default the style's, else 0 or the freezing point.
+    scale
+        Of the color bar: ``linear`` or ``log``; by default the style's.
+    units
+        Of the map; by default the style's, where the field has its parameter's own, else the field's.
+    isolines
+        The distance of lines, their values, or False for none; by default the style's. True: the style's, or those of
+        the color bar's numbers.
+    styles
+        A user's table of styles, as `junctura.products._map.styles.load` returns it.
+    theme
+        ``dark`` or ``light``.
+    text
+        The size of the smallest letters in pixels; by default 12.5 of a map 1000 pixels wide, in proportion for wider
+        ones, and 11 at least.
     title
         Of a map; by default what the field is.
     coast
@@ -70,6 +92,13 @@ class Output:
     colours: str | None = None
     range: tuple[float, float] | None = None
     levels: tuple[float, ...] | None = None
+    middle: float | None = None
+    scale: str | None = None
+    units: str | None = None
+    isolines: float | tuple[float, ...] | bool | None = None
+    styles: str = ""
+    theme: Theme = "dark"
+    text: int | None = None
     title: str | None = None
     coast: bool = True
 
@@ -82,6 +111,17 @@ class Output:
         _check_between("width", self.width, _WIDTHS.start, _WIDTHS.stop - 1)
         if self.digits is not None:
             _check_between("digits", self.digits, 1, _DIGITS_MAX)
+        self._check_map()
+
+    def _check_map(self) -> None:
+        if self.text is not None:
+            _check_between("text", self.text, _TEXTS.start, _TEXTS.stop - 1)
+        if no_distance(self.isolines):
+            raise InvalidArgument("output isolines", f"expected a distance greater than 0, not {self.isolines}")
+        if self.scale is not None and self.scale not in SCALES:
+            raise InvalidArgument("output scale", f"{self.scale!r} is not one of {', '.join(SCALES)}")
+        if self.scale == "log" and self.range is not None and not self.range[0] > 0:
+            raise InvalidArgument("output range", f"a logarithmic scale needs values above 0, not {self.range}")
         for name in ("range", "levels"):
             _check_upwards(name, getattr(self, name))
         if self.range is not None and len(self.range) != 2:
@@ -96,10 +136,18 @@ def _check_between(name: str, value: int, least: int, greatest: int) -> None:
 
 
 def _check_upwards(name: str, values: tuple[float, ...] | None) -> None:
-    if values is None:
-        return
-    climbs = all(one < other for one, other in itertools.pairwise(values))
-    if len(values) < 2 or not climbs or not all(map(math.isfinite, values)):
+    if values is not None and not_upwards(values):
         raise InvalidArgument(
             f"output {name}", f"expected two numbers or more, each greater than the last, not {values}"
         )
+
+
+def not_upwards(values: Sequence[float]) -> bool:
+    """Whether they are not two finite numbers or more, each greater than the last."""
+    climbs = all(one < other for one, other in itertools.pairwise(values))
+    return len(values) < 2 or not climbs or not all(map(math.isfinite, values))
+
+
+def no_distance(isolines: object) -> bool:
+    """Whether they are given by a number that cannot be the distance of lines."""
+    return isinstance(isolines, int | float) and not isinstance(isolines, bool) and not isolines > 0

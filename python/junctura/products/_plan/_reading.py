@@ -10,6 +10,7 @@ from typing import Any
 import junctura
 from junctura._yaml import Document, Wrong, at, read
 from junctura.errors import Error, InvalidArgument
+from junctura.products._map.styles import load
 from junctura.products._names import Template
 from junctura.products._operations import READERS, Compute, Statistics
 from junctura.products._outputs import Output
@@ -157,7 +158,7 @@ def _check_sink(name: str, value: Any, folder: Path) -> None:
     elif name == "product":
         _recipes(value, folder)
     elif name == "file":
-        _output(value)
+        _output(value, folder)
         Template(value["name"])
     elif name == "archive" and "select" in value:
         _select(value["select"])
@@ -221,7 +222,7 @@ def _sink(name: str, value: dict[str, Any], places: Places) -> Action:
         select = _select(value["select"]) if "select" in value else None
         return Archive(_below(places.folder, value["store"]), select, value.get("every"))
     if name == "file":
-        return File(_output(value), value["name"], places.out)
+        return File(_output(value, places.folder), value["name"], places.out)
     out = places.out / value["out"] if "out" in value else places.out
     return Products(_recipes(value, places.folder), out, value.get("workers", places.workers))
 
@@ -230,10 +231,13 @@ def _below(folder: Path, store: str) -> str:
     return store if "://" in store else str(folder / store)
 
 
-def _output(value: dict[str, Any]) -> Output:
+def _output(value: dict[str, Any], folder: Path) -> Output:
     options: dict[str, Any] = {
         key: tuple(one) if isinstance(one, list) else one for key, one in value.items() if key not in ("format", "name")
     }
+    if "styles" in options:
+        with at("styles"):
+            options["styles"] = load(folder / options["styles"])
     return Output(value["format"], **options)
 
 

@@ -1,0 +1,394 @@
+"""How maps look: color bars, styles of parameters, lines, titles that fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from outputs_fields import field, surface
+from PIL import Image
+
+import junctura
+from junctura.products import Field, load_all
+from junctura.products._map import colours, isolines, styles
+from junctura.products._map.lettering import width
+from junctura.products._map.looks import Look, look_of
+from junctura.products._map.page import Page, samples_of
+from junctura.products._map.picture import picture
+from junctura.products._map.projection import View
+from junctura.products._map.scale import printed, scale
+from junctura.products._map.words import title, when
+from junctura.products._outputs import Output, meaning
+
+NOTHING = np.array([np.nan])
+
+
+def look(one: Field, **to: Any) -> Look:
+    return look_of(one, meaning(one), Output("png", **to))
+
+
+def placed(bar: Any, *values: float) -> list[float]:
+    return [float(place) for place in bar.places(np.array(values, np.float32))]
+
+
+# Color bars.
+
+
+def test_classes_are_boxes_of_one_width() -> None:
+    levels = (0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+    bar = scale(NOTHING, "mm", levels=levels)
+    np.testing.assert_allclose([bar.along(level) for level in levels], np.arange(8) / 7)
+    assert bar.labels == ("0.1", "1", "2", "5", "10", "20", "50", "100")
+    places = placed(bar, 0.05, 0.1, 0.9, 1.0, 99, 100, 101)
+    assert places == pytest.approx([0, 1 / 8, 1 / 8, 2 / 8, 7 / 8, 7 / 8, 1])
+    assert np.isnan(placed(bar, np.nan)[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "arrows"),
+    [
+        ([1, 5], {"given": (0.0, 6.0)}, (False, False)),
+        ([-1, 5], {"given": (0.0, 6.0)}, (True, False)),
+        ([1, 7], {"levels": (0.0, 3.0, 6.0)}, (False, True)),
+        ([-1e-5, 6.0001], {"given": (0.0, 6.0)}, (False, False)),
+        ([0, 20], {"given": (0.1, 10.0), "is_log": True}, (True, True)),
+        ([np.nan, np.nan], {"given": (0.0, 6.0)}, (False, False)),
+    ],
+)
+def test_arrows_are_for_values_beyond_the_ends(
+    values: list[float], given: dict[str, Any], arrows: tuple[bool, bool]
+) -> None:
+    assert scale(np.array(values, float), "m", **given).arrows == arrows
+
+
+def test_an_arrow_has_the_color_of_what_is_beyond() -> None:
+    one = surface("tp", "mm", stepType="accum").having(np.linspace(-5, 30, 61 * 120).reshape(61, 120))
+    made = np.asarray(picture(one, Output("png", levels=(0.0, 10.0, 20.0), colours="rain", coast=False)))
+    row = made[-48 + 6]
+    table = colours.table("rain")
+    assert tuple(row[-36]) == tuple(table[-1])
+    assert tuple(row[482]) == tuple(table[0])
+
+
+def test_equal_ratios_look_alike_on_a_logarithmic_scale() -> None:
+    bar = scale(NOTHING, "m", (0.1, 1000.0), is_log=True)
+    assert placed(bar, 0.1, 1, 10, 100, 1000) == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert placed(bar, 0, -5, 0.01, 1e6) == [0, 0, 0, 1]
+    assert bar.labels == ("0.1", "1", "10", "100", "1000")
+    assert [bar.along(tick) for tick in bar.ticks] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    own = scale(np.array([0.0, 0.3, 70.0]), "m", is_log=True)
+    assert (own.low, own.high, own.labels) == (
+        0.1,
+        100.0,
+        ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20", "50", "100"),
+    )
+    assert scale(NOTHING, "m", (1e-6, 1e-2), is_log=True).labels == ("10^{-6}", "10^{-5}", "10^{-4}", "0.001", "0.01")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-40, 40, {-40: 0.0, 0: 0.5, 40: 1.0}),
+        (-30, 10, {-30: 0.0, 0: 0.5, 10: 0.5 + 10 / 60}),
+        (0, 20, {0: 0.5, 20: 1.0}),
+        (4, 12, {4: 0.56, 12: 1.0}),
+        (-12, -4, {-12: 0.0, -4: 0.44}),
+    ],
+)
+def test_the_middle_of_a_diverging_table_is_where_it_is_said(
+    low: float, high: float, expected: dict[float, float]
+) -> None:
+    bar = scale(NOTHING, "degC", (float(low), float(high)), middle=0.0)
+    assert placed(bar, *expected) == pytest.approx(list(expected.values()))
+
+
+@pytest.mark.parametrize(
+    ("levels", "middle", "expected"),
+    [
+        ((-10.0, 0.0, 10.0), 0.0, [0, 1 / 3, 2 / 3, 1]),
+        ((-1.0, 1.0, 5.0), 0.0, [1 / 4, 1 / 2, 3 / 4, 1]),
+        ((5.0, 10.0), 0.0, [0.5, 0.75, 1]),
+    ],
+)
+def test_classes_of_a_diverging_table_lie_on_both_sides_of_its_middle(
+    levels: tuple[float, ...], middle: float, expected: list[float]
+) -> None:
+    assert scale(NOTHING, "K", levels=levels, middle=middle).colours == pytest.approx(expected)
+
+
+def test_an_amount_has_no_class_below_0_and_a_share_none_above_all() -> None:
+    assert scale(NOTHING, "%", levels=(0.0, 50.0, 100.0)).colours == pytest.approx([0, 0, 1, 1])
+    assert scale(NOTHING, "mm", levels=(0.0, 50.0, 100.0)).colours == pytest.approx([0, 0, 0.5, 1])
+
+
+@pytest.mark.parametrize(
+    "kind", [{"given": (1.0, 9.0)}, {"levels": (1.0, 3.0, 9.0)}, {"given": (1.0, 9.0), "is_log": True}]
+)
+def test_the_bar_shows_what_is_below_and_above_it(kind: dict[str, Any]) -> None:
+    bar = scale(NOTHING, "m", **kind)
+    shown = samples_of(bar)
+    assert shown[0] < bar.low and shown[-1] > bar.high and (shown[1:-1] >= bar.low).all()
+
+
+@pytest.mark.parametrize(
+    ("units", "words"),
+    [
+        ("degC", "°C"),
+        ("m s**-1", "m/s"),
+        ("km h**-1", "km/h"),
+        ("kg m**-2", "kg/m^{2}"),
+        ("s**-1", "s^{-1}"),
+        ("K m**2 kg**-1 s**-1", "K m^{2} kg^{-1} s^{-1}"),
+        ("(0 - 1)", ""),
+        ("%", "%"),
+    ],
+)
+def test_units_are_printed_as_people_write_them(units: str, words: str) -> None:
+    assert printed(units) == words
+
+
+# Styles.
+
+
+@pytest.mark.parametrize(
+    ("one", "table", "ends", "units", "middle"),
+    [
+        (surface("2t", "K"), "thermal", (-40, 40), "°C", 0),
+        (field(units="degC", levelist=500), "thermal", (-60, 10), "°C", 0),
+        (surface("tp", "m", stepType="accum"), "rain", (0, 200), "mm", None),
+        (surface("tcc", "(0 - 1)"), "cloud", (0, 100), "%", None),
+        (surface("10u", "m s**-1"), "balance", (-25, 25), "m/s", 0),
+        (surface("msl", "Pa"), "depth", (960, 1050), "hPa", None),
+        (field(param="z", units="m**2 s**-2", levelist=500), "depth", (480, 600), "gpdm", None),
+        (field(param="vo", units="s**-1"), "balance", (-2e-4, 2e-4), "10^{-4} s^{-1}", 0),
+        (field(param="ws", units="m s**-1"), "wind", (0, 80), "m/s", None),
+    ],
+)
+def test_parameters_have_styles(
+    one: Field, table: str, ends: tuple[float, float], units: str, middle: float | None
+) -> None:
+    found = look(one)
+    assert (found.table, found.bar.units, found.bar.is_own) == (table, units, False)
+    assert (found.bar.low, found.bar.high) == pytest.approx(ends)
+    if middle is not None:
+        table_at = placed(found.bar, middle)
+        assert table_at == pytest.approx([0.5])
+
+
+def test_all_maps_of_a_product_have_one_range() -> None:
+    warm, cold = field(), field().having(field().values - 60)
+    assert look(warm).bar.places(NOTHING.astype(np.float32)).shape == (1,)
+    assert (look(warm).bar.low, look(warm).bar.colours) == (look(cold).bar.low, look(cold).bar.colours)
+    unknown = field(param="my_own", units="K")
+    assert look(unknown).bar.is_own and not look(unknown, range=(0.0, 300.0)).bar.is_own
+
+
+def test_what_is_stated_counts_in_the_units_of_the_field() -> None:
+    kelvins = look(surface("2t", "K"), range=(253.15, 293.15))
+    assert (kelvins.bar.low, kelvins.bar.high, kelvins.bar.units) == (253.15, 293.15, "K")
+    assert placed(kelvins.bar, 273.15) == pytest.approx([0.5])
+    celsius = look(surface("2t", "K"), range=(-20.0, 20.0), units="degC")
+    assert (celsius.bar.units, placed(celsius.bar, 0)) == ("°C", pytest.approx([0.5]))
+    np.testing.assert_allclose(celsius.values, surface("2t", "K").values - 273.15)
+    stated = look(surface("2t", "K"), units="K")
+    assert (stated.bar.low, stated.bar.high) == pytest.approx((233.15, 313.15))
+
+
+def test_a_converted_field_keeps_its_units() -> None:
+    """Feet are not what GRIB has, so somebody wants them."""
+    assert look(surface("2t", "degF")).bar.units == "°F"
+    assert placed(look(surface("2t", "degF")).bar, 32.0) == pytest.approx([0.5])
+
+
+def test_a_style_of_other_units_gives_its_colors_only() -> None:
+    found = look(surface("tp", "K"))
+    assert (found.table, found.bar.is_own, found.bar.units) == ("rain", True, "K")
+
+
+def test_a_spread_begins_at_0_and_its_degrees_are_differences() -> None:
+    spread = surface("2t", "K", statistic="spread").having(np.linspace(0, 9, 7320).reshape(61, 120))
+    found = look(spread)
+    assert (found.table, found.bar.units, found.bar.low, found.bar.high) == ("wind", "K", 0, 8)
+    np.testing.assert_array_equal(found.values, spread.values)
+    assert found.bar.arrows == (False, True)
+
+
+def test_a_probability_has_classes() -> None:
+    one = surface("2t", "%", statistic="probability", threshold=280, thresholdUnits="K")
+    found = look(one)
+    assert (found.table, found.bar.levels, found.bar.units) == ("chance", tuple(range(0, 101, 10)), "%")
+
+
+def test_every_style_can_be_drawn() -> None:
+    for only, style in styles._entries(""):
+        params = only["param"] if isinstance(only["param"], list) else [only["param"]]
+        assert style.has_range and style.colours in colours.NAMES
+        levels = only.get("levelist", 850)
+        level = levels[0] if isinstance(levels, list) else levels
+        where = {"levtype": only.get("levtype", "pl"), "levelist": level}
+        found = look(field(param=params[0], units=style.units, **where))
+        assert not found.bar.is_own and found.table == style.colours
+
+
+def test_a_file_of_styles_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "styles.yaml").write_text(
+        "- {for: {param: 2t}, units: degF, colours: depth, range: [0, 100]}\n- {for: {param: q9}, levels: [1, 2]}\n"
+    )
+    own = styles.load(tmp_path / "styles.yaml")
+    found = look(surface("2t", "K"), styles=own)
+    assert (found.table, found.bar.units, found.bar.low, found.bar.high) == ("depth", "°F", 0, 100)
+    assert look(surface("q9", "m"), styles=own).bar.levels == (1, 2)
+    assert look(surface("10u", "m s**-1"), styles=own).bar.high == 25
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("- {for: {param: t}, range: [2, 1]}", r"styles.yaml:1: range: each number must be greater"),
+        ("- {for: {param: t}, colors: rain}", r'styles.yaml:1: colors: "colors" is no key.*; did you mean "colours"\?'),
+        ("- {for: {param: t}, colours: jet}", r'styles.yaml:1: colours: "jet" is no table of colours'),
+        ("- {for: {param: t}, units: parsec}", r'styles.yaml:1: units: .*"parsec" is no unit'),
+        ("- {for: {param: t}, isolines: 0}", r"styles.yaml:1: isolines: a distance is greater than 0"),
+        ("- {for: {param: t}, scale: log, range: [0, 1]}", r'styles.yaml:1: scale: "log" needs a range above 0'),
+        ("- {colours: rain}", r'styles.yaml:1: "for" is missing'),
+    ],
+)
+def test_a_wrong_style_is_named(tmp_path: Path, text: str, cause: str) -> None:
+    (tmp_path / "styles.yaml").write_text(f"{text}\n")
+    with pytest.raises(junctura.errors.InvalidArgument, match=cause):
+        styles.load(tmp_path / "styles.yaml")
+
+
+def test_a_requirement_names_its_styles_and_they_are_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(
+        "{product: p, from: {param: t}, do: [grid: 1/1], to: {format: png, styles: my.yaml, name: p}}"
+    )
+    prints = []
+    for end in (10, 20):
+        (tmp_path / "my.yaml").write_text(f"- {{for: {{param: t}}, range: [0, {end}]}}\n")
+        (recipe,) = load_all([tmp_path / "p.yaml"])
+        prints.append(recipe.fingerprint)
+        assert look(field(), **dict(recipe.output.options)).bar.high == end
+    assert prints[0] != prints[1]
+    (tmp_path / "my.yaml").unlink()
+    with pytest.raises(junctura.errors.Error, match=r"my\.yaml"):
+        load_all([tmp_path / "p.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("theme: grey", r'to.theme: "grey" is no theme'),
+        ("units: parsec", r'to.units: .*"parsec" is no unit'),
+        ("isolines: -4", r"to: output isolines: expected a distance greater than 0"),
+        ("scale: log, range: [0, 1]", r"to: output range: a logarithmic scale needs values above 0"),
+        ("text: 4", r"to.text: expected a whole number from 6 to 100"),
+    ],
+)
+def test_a_wrong_map_is_named(tmp_path: Path, said: str, cause: str) -> None:
+    (tmp_path / "p.yaml").write_text(f"{{product: p, from: {{param: t}}, to: {{format: png, {said}, name: p}}}}")
+    with pytest.raises(junctura.errors.InvalidArgument, match=cause):
+        load_all([tmp_path / "p.yaml"])
+
+
+def test_colors_follow_logarithms_only_where_there_is_no_middle() -> None:
+    assert look(surface("2t", "K"), scale="log", range=(1.0, 400.0)).table == colours.NEUTRAL
+
+
+# Lines.
+
+
+def test_lines_are_where_the_field_has_their_value() -> None:
+    """Of a cone: circles, whose length says how many pixels they cover."""
+    y, x = np.mgrid[-200:201, -200:201]
+    values = np.hypot(x, y).astype(np.float32)
+    ink, labels = isolines.drawn(values, (50.0, 100.0, 150.0), 0, 0.5)
+    radius = values.ravel()[ink.pixels]
+    nearest = np.array([50, 100, 150])[np.argmin(np.abs(radius[:, None] - [50, 100, 150]), axis=1)]
+    assert np.abs(radius - nearest).max() < 1.2
+    covered = ink.cover.sum() / isolines._STRENGTH
+    assert covered == pytest.approx(1.2 * 2 * np.pi * (50 + 100 + 150), rel=0.05)
+    assert {label.words for label in labels} <= {"50", "100", "150"} and labels
+    for label in labels:
+        away = np.hypot(label.x - 200, label.y - 200)
+        assert away == pytest.approx(float(label.words), abs=1)
+        # Along the circle: at right angles to the radius.
+        turn = np.radians(label.angle)
+        assert abs((label.x - 200) * np.cos(turn) - (label.y - 200) * np.sin(turn)) < 0.1 * away
+
+
+@pytest.mark.parametrize("values", [np.full((50, 60), 5.0), np.full((50, 60), np.nan), np.zeros((1, 60))])
+def test_a_field_without_slope_has_no_lines(values: Any) -> None:
+    ink, labels = isolines.drawn(values.astype(np.float32), (0.0, 5.0), 0, 1.0)
+    assert not len(ink.pixels) and not labels
+
+
+def test_lines_are_those_of_the_style_or_as_stated() -> None:
+    one = surface("msl", "Pa").having(np.linspace(98760, 102340, 7320).reshape(61, 120))
+    assert look(one).isolines == (990, 995, 1000, 1005, 1010, 1015, 1020)
+    assert look(one, isolines=False).isolines == ()
+    assert look(one, isolines=10.0).isolines == (990, 1000, 1010, 1020)
+    assert look(one, isolines=(1000.0, 2000.0)).isolines == (1000,)
+    assert look(surface("2t", "K"), isolines=True).isolines == (10, 20)
+    with_lines, without = (np.asarray(picture(one, Output("png", isolines=to))) for to in (True, False))
+    assert (with_lines != without).any()
+
+
+# Pages.
+
+
+@pytest.mark.parametrize("width_px", [160, 300, 500, 1000, 3000])
+@pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])
+def test_letters_are_never_too_small(width_px: int, projection: Any) -> None:
+    page = Page.of(View(projection, width_px, (0, 0)))
+    assert 12.5 * page.unit >= 11
+    assert page.view.width > width_px / 3
+    assert Page.of(View(projection, width_px, (0, 0)), 25).unit == 2
+
+
+def test_pages_of_a_product_have_one_size() -> None:
+    sizes = set()
+    for number, step in ((1, 0), (50, 240)):
+        one = field(number=number, step=step)
+        sizes.add(picture(one, Output("png", width=300, title="Height " * number)).size)
+    assert len(sizes) == 1
+
+
+def test_a_long_title_gets_smaller_then_two_lines_and_then_an_end() -> None:
+    """Seen by how far right its letters reach, and how high they are."""
+    for count in (2, 14, 40):
+        made = np.asarray(picture(field(), Output("png", title="Temperature " * count)).convert("L")).astype(int)
+        head = made[:56] > 100
+        assert not head[:, :20].any() and not head[:, -24:].any()
+        rows = np.flatnonzero(head.any(axis=1))
+        lines = 1 + int((np.diff(rows) > 1).sum())
+        assert lines == {2: 1, 14: 2, 40: 2}[count]
+
+
+def test_the_theme_is_that_of_the_page() -> None:
+    for theme, is_light in (("light", True), ("dark", False)):
+        made: Image.Image = picture(field(), Output("png", theme=theme))  # type: ignore[arg-type]
+        assert (np.asarray(made)[:5].min() > 240) == is_light
+
+
+def test_a_title_has_level_member_and_valid_time() -> None:
+    one = field(number=3)
+    assert title(one, meaning(one)) == "Temperature, 850\u00a0hPa"
+    assert when(meaning(one)) == ["2026-08-01 12:00 UTC", "+6 h", "valid 2026-08-01 18:00 UTC", "member 3"]
+    for level, words in ((2000, "2\u00a0PVU"), (2147485648, "-2\u00a0PVU")):
+        aloft = field(levtype="pv", levelist=level)
+        assert title(aloft, meaning(aloft)).endswith(words)
+    nameless = field(param="mass_mixrat_9")
+    assert title(nameless, meaning(nameless)).startswith("mass_mixrat_9, ")
+
+
+def test_numbers_of_the_bar_do_not_touch() -> None:
+    from junctura.products._map.page import _every, _have_room
+
+    at, wide = [0, 20, 40, 60, 80, 100, 120], [30.0] * 7
+    every = _every(at, wide, 7)
+    assert _have_room(at[::every], wide[::every], 7) and every == 2
+    assert _every([0, 10, 20, 30, 40, 50, 60], [15.0] * 7, 7) == 3
+    assert width("100", 13) > 0
