@@ -12,6 +12,7 @@ from PIL import Image
 
 import junctura
 from junctura.products import Field, load_all
+from junctura.products.__main__ import main
 from junctura.products._map import colours, isolines, styles
 from junctura.products._map.lettering import width
 from junctura.products._map.looks import Look, look_of
@@ -19,6 +20,8 @@ from junctura.products._map.page import Page, samples_of
 from junctura.products._map.picture import picture
 from junctura.products._map.projection import View
 from junctura.products._map.scale import printed, scale
+from junctura.products._map.seen import view_of
+from junctura.products._map.themes import THEMES
 from junctura.products._map.words import title, when
 from junctura.products._outputs import Output, meaning
 
@@ -278,6 +281,32 @@ def test_a_requirement_names_its_styles_and_they_are_part_of_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("from: {param: t, levelist: [850, 500]}, to: {format: png, name: 'p{levelist}'}", False),
+        ("from: {param: gh, levelist: [850, 70]}, to: {format: png, name: 'p{levelist}'}", True),
+        ("from: {param: q9}, to: {format: png, name: p}", True),
+        ("from: {param: q9}, to: {format: png, range: [0, 1], name: p}", False),
+        ("from: {param: q9}, to: {format: png, styles: my.yaml, name: p}", False),
+        ("from: {param: q9}, to: {format: netcdf, name: p}", False),
+        (
+            "from: {param: q9, number: [1, 2]}, do: [ensemble: [probability: {above: 1}]], to: {format: png, name: p}",
+            False,
+        ),
+        ("from: {param: q9, number: [1, 2]}, do: [ensemble: [mean]], to: {format: png, name: p}", True),
+        ("from: {param: 2t, number: [1, 2]}, do: [ensemble: [spread]], to: {format: png, name: p}", False),
+    ],
+)
+def test_a_product_without_one_range_is_told_when_it_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str, is_told: bool
+) -> None:
+    (tmp_path / "my.yaml").write_text("- {for: {param: q9}, range: [0, 1]}\n")
+    (tmp_path / "p.yaml").write_text(f"{{product: p, {said}}}")
+    assert main([str(tmp_path / "p.yaml"), "--check"]) == 0
+    assert ("each map has a range of colors of its own" in capsys.readouterr().out) == is_told
+
+
+@pytest.mark.parametrize(
     ("said", "cause"),
     [
         ("theme: grey", r'to.theme: "grey" is no theme'),
@@ -334,6 +363,53 @@ def test_lines_are_those_of_the_style_or_as_stated() -> None:
     assert look(surface("2t", "K"), isolines=True).isolines == (10, 20)
     with_lines, without = (np.asarray(picture(one, Output("png", isolines=to))) for to in (True, False))
     assert (with_lines != without).any()
+
+
+# Areas.
+
+
+@pytest.mark.parametrize(
+    ("area", "on"),
+    [((72, 34, -25, 45), "1/1"), ((10, -40, 100, 160), "2/2"), ((60, 20, 170, 230), "1/1"), ((90, 0, 0, 120), "F32")],
+)
+def test_a_map_of_an_area_on_a_whole_grid_ends_where_its_values_do(area: tuple[float, ...], on: str) -> None:
+    north, south, west, east = area
+    one = field(on)
+    latitudes, longitudes = one.grid.points()
+    inside = (latitudes <= north) & (latitudes >= south) & ((longitudes - west) % 360 <= east - west)
+    inside = inside.reshape(one.grid.shape)
+    cut = one.having(np.where(inside, one.values, np.nan))
+    view = view_of(cut.grid, Output("png"), cut.values)
+    apart = abs(one.grid.latitudes[1] - one.grid.latitudes[0])
+    edges = [view.centre[0] + view.spans[0] / 2, view.centre[0] - view.spans[0] / 2]
+    edges += [view.centre[1] - view.spans[1] / 2, view.centre[1] + view.spans[1] / 2]
+    np.testing.assert_allclose((np.array(edges) - area + 180) % 360 - 180, 0, atol=apart)
+    assert colour_of_all(cut) and view_of(cut.grid, Output("png", projection="globe"), cut.values).centre == view.centre
+
+
+def colour_of_all(one: Field) -> bool:
+    """Whether no pixel of the map is missing or outside."""
+    page = Page.of(view_of(one.grid, Output("png"), one.values))
+    made = np.asarray(picture(one, Output("png", coast=False)))
+    (left, top), view, around = page.corner, page.view, THEMES["dark"]
+    shown = made[top : top + view.height, left : left + view.width].reshape(-1, 3)
+    return not any((shown == shade).all(axis=1).any() for shade in (*around.missing, around.outside))
+
+
+@pytest.mark.parametrize("mask", ["none", "all", "sea", "circle", "three points"])
+def test_what_is_masked_otherwise_leaves_the_map_as_it_is(mask: str) -> None:
+    one = field("2/2")
+    north, east = (part.reshape(one.grid.shape) for part in one.grid.points())
+    known = {
+        "none": np.ones(one.grid.shape, bool),
+        "all": np.zeros(one.grid.shape, bool),
+        "sea": np.sin(np.radians(3 * east)) * np.cos(np.radians(2 * north)) > 0,
+        "circle": np.hypot(north - 20, east - 100) < 30,
+        "three points": (np.abs(north) < 1) & (np.abs(east - 50) < 3),
+    }[mask]
+    masked = one.having(np.where(known, one.values, np.nan))
+    for to in (Output("png"), Output("png", projection="globe")):
+        assert view_of(masked.grid, to, masked.values) == view_of(masked.grid, to)
 
 
 # Pages.

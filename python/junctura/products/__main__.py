@@ -20,6 +20,7 @@ from typing import Any
 from junctura._screen import say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
+from junctura.products._map.ranges import has_range
 from junctura.products._plan import plan_of
 from junctura.products._recipe import UNKNOWN
 from junctura.products._view import View
@@ -120,10 +121,13 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(listed, indent=1))
         return
+    without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
     for one in listed:
         print(f"{one['product']}: {len(one['files'])} files of {one['inputs']} fields, {one['files'][0]} the first")
         for source in one["from"]:
             print(f"  from {source}")
+        if one["product"] in without_range:
+            print("  each map has a range of colors of its own: write range or levels for one range of all")
 
 
 def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:

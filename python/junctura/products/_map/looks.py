@@ -40,7 +40,7 @@ def look_of(field: Field, is_what: Meaning, to: Output) -> Look:
         `Output.units` are those of another quantity, or there is no such table of colors.
 
     """
-    style = style_of(is_what, field.units, to.styles)
+    style = style_of(is_what.param, is_what.levtype, is_what.level, is_what.statistic, field.units, to.styles)
     units = _shown(field, is_what, to, style)
     values = field.values
     if units != field.units:
@@ -57,11 +57,6 @@ def look_of(field: Field, is_what: Meaning, to: Output) -> Look:
     if to.isolines is True and lines is None:
         lines = bar.levels or bar.ticks
     return Look(values, table, bar, _isolines(values, lines))
-
-
-def has_range(is_what: Meaning, units: str, to: Output) -> bool:
-    """Whether all maps of such fields have one range of colors."""
-    return bool(to.range or to.levels) or style_of(is_what, units, to.styles).has_range
 
 
 def _shown(field: Field, is_what: Meaning, to: Output, style: Style) -> str:

@@ -42,7 +42,7 @@ def picture(field: Field, to: Output) -> Image.Image:
         The field is spectral, the map would have too many pixels, or there are no such colours, or units.
 
     """
-    page = Page.of(view_of(field.grid, to), to.text)
+    page = Page.of(view_of(field.grid, to, field.values), to.text)
     is_what = meaning(field)
     look = look_of(field, is_what, to)
     theme = THEMES[to.theme]

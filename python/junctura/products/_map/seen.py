@@ -1,8 +1,17 @@
-"""What of the globe a map shows: all of the grid, unless it is said."""
+"""What of the globe a map shows: all of the grid, or the area of it that has values, unless it is stated.
+
+A field of a limited area that was brought to a grid of the whole globe has values in a rectangle, and none around it.
+Such a map shows the rectangle. What is masked by its values leaves other shapes, and such a map shows all of the grid,
+as those of other steps do.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from junctura.errors import InvalidArgument
+from junctura.products._floats import Floats
 from junctura.products._grid import Grid
 from junctura.products._map.projection import View
 from junctura.products._outputs._output import Output
@@ -10,10 +19,13 @@ from junctura.products._outputs._output import Output
 # Making a map takes some 130 bytes for each.
 PIXELS_MAX = 16_000_000
 _GLOBE_CENTRE = (30.0, 10.0)
+# A rectangle has this many rows and columns, and this part of it has values.
+_LINES_MIN, _FILLED = 8, 0.9
+_Bounds = tuple[float, float, float, float]
 
 
-def view_of(lies: Grid, to: Output) -> View:
-    """The view that a map of this width has of a grid.
+def view_of(lies: Grid, to: Output, values: Floats | None = None) -> View:
+    """The view that a map of this width has of a grid, or of the area of it that has values.
 
     Raises
     ------
@@ -21,24 +33,24 @@ def view_of(lies: Grid, to: Output) -> View:
         It has more than `PIXELS_MAX` pixels, as has an area that is much higher than wide.
 
     """
-    found = _view(lies, to)
+    found = _view(lies, to, None if values is None else _with_values(lies, values))
     if found.width * found.height > PIXELS_MAX:
         size = f"{found.width} x {found.height} pixels"
         raise InvalidArgument("map", f"{size}, at most {PIXELS_MAX} in all are possible: ask for a smaller width")
     return found
 
 
-def _view(lies: Grid, to: Output) -> View:
+def _view(lies: Grid, to: Output, area: _Bounds | None) -> View:
     if to.projection == "cylindrical" and to.centre is None:
-        north, south, west, east = _bounds(lies)
+        north, south, west, east = area or _bounds(lies)
         return View("cylindrical", to.width, ((north + south) / 2, (west + east) / 2), (north - south, east - west))
-    centre = to.centre or (_GLOBE_CENTRE if lies.is_global else _middle(lies))
+    centre = to.centre or (_GLOBE_CENTRE if lies.is_global and not area else _middle(area or _bounds(lies)))
     if to.projection == "cylindrical":
         return View("cylindrical", to.width, (0.0, centre[1]))
     return View(to.projection, to.width, (0.0 if to.projection == "robinson" else centre[0], centre[1]))
 
 
-def _bounds(lies: Grid) -> tuple[float, float, float, float]:
+def _bounds(lies: Grid) -> _Bounds:
     """North, south, west and east of a cylindrical map: the globe, or the area with a margin where it has none."""
     if lies.is_global:
         return 90.0, -90.0, -180.0, 180.0
@@ -50,6 +62,33 @@ def _bounds(lies: Grid) -> tuple[float, float, float, float]:
     return min(north + margin, 90), max(south - margin, -90), west - margin, min(east + margin, west - margin + 360)
 
 
-def _middle(lies: Grid) -> tuple[float, float]:
-    north, south, west, east = _bounds(lies)
+def _with_values(lies: Grid, values: Floats) -> _Bounds | None:
+    """The rectangle that has values, if there are none around it."""
+    if not lies.is_regular:
+        return None
+    known = np.isfinite(values)
+    rows = np.flatnonzero(known.any(axis=1))
+    columns = _run(np.flatnonzero(known.any(axis=0)), known.shape[1], goes_around=lies.is_global)
+    if known.all() or min(len(rows), len(columns)) < _LINES_MIN:
+        return None
+    rows = np.arange(rows[0], rows[-1] + 1)
+    if (len(rows), len(columns)) == known.shape or known[np.ix_(rows, columns)].mean() < _FILLED:
+        return None
+    longitudes = np.unwrap(lies.longitudes[columns], period=360)
+    return float(lies.latitudes[rows[0]]), float(lies.latitudes[rows[-1]]), float(longitudes[0]), float(longitudes[-1])
+
+
+def _run(found: npt.NDArray[np.intp], count: int, *, goes_around: bool) -> npt.NDArray[np.intp]:
+    """The shortest run of so many columns, from west to east, that has all of these."""
+    if not len(found):
+        return found
+    if not goes_around:
+        return np.arange(found[0], found[-1] + 1)
+    gaps = np.diff(found, append=found[0] + count)
+    first, length = int(found[(gaps.argmax() + 1) % len(found)]), count - int(gaps.max()) + 1
+    return np.mod(np.arange(first, first + length), count)
+
+
+def _middle(area: _Bounds) -> tuple[float, float]:
+    north, south, west, east = area
     return (north + south) / 2, (west + east) / 2

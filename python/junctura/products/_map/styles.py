@@ -17,7 +17,6 @@ from junctura._specs import Either, ListOf, Number, Record, Spec, Text, Word
 from junctura._yaml import Document, Wrong, at, documents, read
 from junctura.errors import InvalidArgument
 from junctura.products._map.colours import NAMES
-from junctura.products._outputs._meaning import Meaning
 from junctura.products._outputs._output import SCALES, no_distance, not_upwards
 from junctura.products._units import conversion, unit
 
@@ -55,12 +54,17 @@ class Style:
         return self.range is not None or self.levels is not None
 
 
-def style_of(is_what: Meaning, units: str, own: str = "") -> Style:
-    """The style of a field in these units; `own` is a user's table, as `load` returns it."""
-    if is_what.statistic == "probability":
+def style_of(
+    param: str, levtype: str, level: float | None, statistic: str | None, units: str = "", own: str = ""
+) -> Style:
+    """The style of a parameter on a level, or of an ensemble statistic of it.
+
+    `units` are those of a field whose parameter is in no table; `own` is a user's table, as `load` returns it.
+    """
+    if statistic == "probability":
         return Style("%", "chance", levels=_LEVELS_OF_PROBABILITY)
-    found = _found(own, is_what.param, is_what.levtype, is_what.level) or _by_units(units)
-    if is_what.statistic == "spread":
+    found = _found(own, param, levtype, level) or _by_units(units)
+    if statistic == "spread":
         ends = None if found.spread is None else (0.0, found.spread)
         return Style(_of_differences(found.units), "wind", range=ends)
     return found
