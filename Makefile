@@ -119,7 +119,8 @@ demo: setup ## six members of a real forecast, and twenty products of their fiel
 	@$(PY) examples/12_products/demo.py --out demo-out
 
 .PHONY: figures
-figures: setup-dev ## the figures that are made by computing for minutes: vorticity of the jet at T170; in figures
+figures: setup-dev ## the figures that are made by computing for minutes: vorticity of the jet at T170, 30 maps; in figures
+	@$(PY) tools/map_figures.py --out figures
 	@OMP_NUM_THREADS=1 $(PY) examples/11_swell/figures.py --out figures
 
 .PHONY: bench

@@ -1,4 +1,4 @@
-"""Makes the coastlines of the maps out of Natural Earth's, as the npm package `world-atlas` has them.
+"""Makes the coastlines and the borders of the maps out of Natural Earth's, as the npm package `world-atlas` has them.
 
 Run by hand when these change:
 ```text
@@ -13,7 +13,8 @@ int16:
   steps_110m    int16 (points, 2)   from the point before; 0 for the first
   scale_110m    float64 (4,)        degrees east and north of a column and a row, and of the point 0, 0
 ```
-and the same for 50m. Left out are the lines along which the map was cut: the date line, and the southernmost rows.
+and the same for 50m, and for borders, `first_borders_110m` and so on: the arcs that two countries share. Left out are
+the lines along which the map was cut: the date line, and the southernmost rows.
 """
 
 from __future__ import annotations
@@ -36,22 +37,44 @@ _COLUMNS = 99_999
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Coastlines of world-atlas in a short form.")
-    parser.add_argument("package", type=Path, help="the folder with land-110m.json and land-50m.json")
+    parser.add_argument("package", type=Path, help="the folder with land-110m.json, countries-110m.json, …")
     parser.add_argument("output", type=Path)
     options = parser.parse_args()
     arrays: dict[str, Any] = {}
     for scale in ("110m", "50m"):
-        atlas = json.loads((options.package / f"land-{scale}.json").read_text())
-        for name, array in converted(atlas).items():
+        land, countries = (
+            json.loads((options.package / f"{of}-{scale}.json").read_text()) for of in ("land", "countries")
+        )
+        for name, array in converted(land["arcs"], land["transform"]).items():
             arrays[f"{name}_{scale}"] = array
+        for name, array in converted(list(shared(countries)), countries["transform"]).items():
+            arrays[f"{name}_borders_{scale}"] = array
     np.savez_compressed(options.output, **arrays)
     print(f"{options.output}: {options.output.stat().st_size} bytes")
 
 
-def converted(atlas: dict[str, Any]) -> dict[str, Any]:
+def shared(atlas: dict[str, Any]) -> Iterator[Any]:
+    """The arcs of two countries."""
+    owners: dict[int, set[int]] = {}
+    for number, country in enumerate(atlas["objects"]["countries"]["geometries"]):
+        for arc in arcs_of(country.get("arcs", [])):
+            owners.setdefault(arc, set()).add(number)
+    return (arc for number, arc in enumerate(atlas["arcs"]) if len(owners.get(number, ())) > 1)
+
+
+def arcs_of(nested: list[Any]) -> Iterator[int]:
+    """Numbers of arcs in rings of polygons; those that are walked backwards are negative there."""
+    for one in nested:
+        if isinstance(one, int):
+            yield one if one >= 0 else ~one
+        else:
+            yield from arcs_of(one)
+
+
+def converted(arcs: list[Any], scaling: dict[str, Any]) -> dict[str, Any]:
     """The arrays of one scale."""
-    transform = np.array([*atlas["transform"]["scale"], *atlas["transform"]["translate"]])
-    lines = [line for arc in atlas["arcs"] for line in without_cuts(going_on(np.cumsum(arc, axis=0)), transform)]
+    transform = np.array([*scaling["scale"], *scaling["translate"]])
+    lines = [line for arc in arcs for line in without_cuts(going_on(np.cumsum(arc, axis=0)), transform)]
     steps = np.concatenate([np.diff(line, axis=0, prepend=line[:1]) for line in lines])
     if np.abs(steps).max() > np.iinfo(np.int16).max:
         raise SystemExit("two points of an arc are too far apart for int16")

@@ -91,16 +91,24 @@ def masked(field: Field, where: Callable[[Floats], npt.NDArray[np.bool_]]) -> Fi
     return field.having(np.where(where(field.values), np.nan, field.values))
 
 
+def within(field: Field, area: tuple[float, float, float, float]) -> Field:
+    """Without values beyond north, west, south and east."""
+    north, west, south, east = area
+    latitudes, longitudes = (part.reshape(field.grid.shape) for part in field.grid.points())
+    inside = (latitudes <= north) & (latitudes >= south) & ((longitudes - west) % 360 <= east - west)
+    return field.having(np.where(inside, field.values, np.nan))
+
+
 def maps() -> dict[str, tuple[Field, dict[str, Any]]]:
     """All of them, by name."""
     half = "0.5/0.5"
     places = "points@" + ",".join(f"{lat}/{lon}" for lat in range(38, 66, 4) for lon in range(-8, 32, 5))
     made: dict[str, tuple[Field, dict[str, Any]]] = {
         "temperature_2m": (temperature(half), {}),
-        "temperature_2m_europe": (temperature(_EUROPE), _LIGHT),
+        "temperature_2m_europe": (temperature(_EUROPE), {"borders": True, **_LIGHT}),
         "temperature_500_robinson": (temperature("O160", 500, 36), {"projection": "robinson"}),
-        "temperature_850_atlantic": (temperature(_ATLANTIC, 850, 12), {"isolines": 5}),
-        "temperature_alps_small": (temperature(_ALPS), {"width": 300}),
+        "temperature_850_area_of_globe": (within(temperature(half, 850, 12), (75, -80, 15, 30)), {"isolines": 5}),
+        "temperature_alps_small": (temperature(_ALPS), {"width": 300, "borders": True}),
         "temperature_mild": (temperature(_EUROPE).having(temperature(_EUROPE).values * 0.15 + 239.0), {}),
         "sea_temperature": (
             masked(temperature(half), lambda values: values < 272).having(

@@ -17,7 +17,7 @@ from PIL import Image
 import junctura
 from junctura.products._field import Field
 from junctura.products._map import colours
-from junctura.products._map.coast import coastlines
+from junctura.products._map.coast import borders, coastlines
 from junctura.products._map.ink import Ink
 from junctura.products._map.lettering import fitted, width
 from junctura.products._map.page import Page
@@ -227,6 +227,25 @@ def test_coasts_are_all_there(scale: Any, points: int) -> None:
     for one, other in lines:
         # No line along which the map was cut.
         assert max(np.abs(np.diff(one)).max(), np.abs(np.diff(other)).max()) < 15
+
+
+def test_borders_are_drawn_where_asked_for() -> None:
+    flat = field("1/1").having(np.full(field("1/1").grid.shape, 273.15))
+    given = {"coast": False, "width": 1000, "range": (233.15, 313.15)}
+    with_borders, without = (pixels(flat, borders=to, **given).astype(int) for to in (True, False))
+    page = Page.of(view_of(flat.grid, Output("png", width=1000)))
+    changed = (without - with_borders).sum(axis=2) > 30
+    for latitude, longitude, is_border in (
+        (49.0, -110.0, True),
+        (26.0, 25.0, True),
+        (26.0, 29.0, False),
+        (0, -30, False),
+    ):
+        # The 49th parallel, and the meridian between Libya and Egypt.
+        x, y, _ = page.view.pixels(np.array([latitude]), np.array([longitude]))
+        row, column = page.corner[1] + int(y[0]), page.corner[0] + int(x[0])
+        assert changed[row - 1 : row + 2, column - 1 : column + 2].any() == is_border
+    assert 10 * sum(len(line[0]) for line in borders("110m")) > sum(len(line[0]) for line in borders("50m")) > 15_000
 
 
 @pytest.mark.parametrize(

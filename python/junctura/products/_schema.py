@@ -266,7 +266,8 @@ FORMATS = {
         theme=Word(THEMES, "Of the page", "a theme"),
         text=Number("The size of the smallest letters, in pixels; by default 11 at least", 6, 100, whole=True),
         title=Text("Above the map; braces as in the name"),
-        coast=Flag("Whether coastlines are drawn"),
+        coast=Flag("Whether coastlines are drawn; the default"),
+        borders=Flag("Whether borders of countries are drawn, as Natural Earth has them; by default not"),
         width=Number("Of the map, in pixels", 160, 8000, whole=True),
     ),
     "csv": _format(

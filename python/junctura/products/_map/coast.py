@@ -1,4 +1,4 @@
-"""Coastlines.
+"""Coastlines, and borders of countries.
 
 `coast.npz` is made by `tools/coast.py`, which says how it is laid out, from the npm package `world-atlas` 2.0.2,
 copyright 2013-2019 Michael Bostock, under the ISC licence:
@@ -29,11 +29,23 @@ Line: TypeAlias = tuple[Floats, Floats]
 _FILE = Path(__file__).with_name("coast.npz")
 
 
-@functools.lru_cache(maxsize=2)
-def coastlines(scale: Literal["110m", "50m"]) -> tuple[Line, ...]:
+Scale: TypeAlias = Literal["110m", "50m"]
+
+
+def coastlines(scale: Scale) -> tuple[Line, ...]:
     """Latitudes and longitudes of each line, in degrees; the finer scale has ten times as many points."""
+    return _lines(scale)
+
+
+def borders(scale: Scale) -> tuple[Line, ...]:
+    """Likewise: the lines between two countries, as Natural Earth has them, which shows who is in control."""
+    return _lines(f"borders_{scale}")
+
+
+@functools.lru_cache(maxsize=4)
+def _lines(kind: str) -> tuple[Line, ...]:
     with np.load(_FILE) as arrays:
-        first, counts, steps, transform = (arrays[f"{name}_{scale}"] for name in ("first", "counts", "steps", "scale"))
+        first, counts, steps, transform = (arrays[f"{name}_{kind}"] for name in ("first", "counts", "steps", "scale"))
     ends = np.cumsum(counts)
     lines = []
     for start, end, origin in zip(ends - counts, ends, first, strict=True):

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from junctura.products._cache import Bounded
 from junctura.products._floats import Floats
-from junctura.products._map.coast import Line, coastlines
+from junctura.products._map.coast import Line, Scale, borders, coastlines
 from junctura.products._map.projection import View
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -70,11 +70,11 @@ def is_dark(colours: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 _kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
 
 
-def ink(view: View, with_coast: bool, unit: float, *, is_faint: bool) -> Ink:
-    """Graticule and coastlines, which are fainter where other lines matter more; the unit is that of the page."""
+def ink(view: View, unit: float, *, with_coast: bool, with_borders: bool, is_faint: bool) -> Ink:
+    """Graticule, coastlines and borders, fainter where other lines matter more; the unit is that of the page."""
     return _kept.get(
-        (view, with_coast, unit, is_faint),
-        lambda: _drawn(view, _lines(view, with_coast, _FAINT if is_faint else _COAST), unit),
+        (view, unit, with_coast, with_borders, is_faint),
+        lambda: _drawn(view, _lines(view, with_coast, with_borders, _FAINT if is_faint else _COAST), unit),
         lambda made: made.nbytes,
     )
 
@@ -84,11 +84,16 @@ def rim(view: View, unit: float) -> Ink:
     return _kept.get((view, unit), lambda: _drawn(view, [(_rim(view), 1.6, 1.0)], unit), lambda made: made.nbytes)
 
 
-def _lines(view: View, with_coast: bool, strength: float) -> list[tuple[Iterable[Line], float, float]]:
+def _lines(
+    view: View, with_coast: bool, with_borders: bool, strength: float
+) -> list[tuple[Iterable[Line], float, float]]:
     """Lines, each with their width and how much they cover."""
     layers: list[tuple[Iterable[Line], float, float]] = [(_graticule(view), 0.8, _GRATICULE)]
+    scale: Scale = "50m" if view.pixels_per_degree >= _FINE_FROM else "110m"
+    if with_borders:
+        layers.append((borders(scale), 1.0, 0.6 * strength))
     if with_coast:
-        layers.append((coastlines("50m" if view.pixels_per_degree >= _FINE_FROM else "110m"), 1.25, strength))
+        layers.append((coastlines(scale), 1.25, strength))
     return layers
 
 

@@ -81,7 +81,8 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if view.projection == "globe":
         _shade(pixels, view, to.theme)
     without_ink = pixels.copy()
-    ink.ink(view, to.coast, page.unit, is_faint=bool(look.isolines)).onto(pixels, without_ink)
+    drawn = {"with_coast": to.coast, "with_borders": to.borders, "is_faint": bool(look.isolines)}
+    ink.ink(view, page.unit, **drawn).onto(pixels, without_ink)
     labels: list[isolines.Label] = []
     if sampled is not None and look.isolines:
         values = np.full(view.height * view.width, np.nan, np.float32)

@@ -73,6 +73,8 @@ class Output:
         Of a map; by default what the field is.
     coast
         Whether coastlines are drawn.
+    borders
+        Whether borders of countries are drawn.
 
     Raises
     ------
@@ -101,6 +103,7 @@ class Output:
     text: int | None = None
     title: str | None = None
     coast: bool = True
+    borders: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
