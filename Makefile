@@ -113,7 +113,7 @@ test: setup-dev ## everything that can fail: lint, all suites, the README; a tab
 	@$(PY) tests/run.py
 
 .PHONY: demo
-demo: setup ## six members of a real forecast, and twenty products of their fields while they run; pictures in demo-out
+demo: setup ## six members of a real forecast, and 21 products of their fields while they run; pictures in demo-out
 	@# Python packages are downloaded while crates compile.
 	@tools/setup.sh demo & packages=$$!; trap "kill $$packages 2>/dev/null || true" EXIT; $(MAKE) compile; wait $$packages
 	@$(PY) examples/12_products/demo.py --out demo-out

@@ -1,4 +1,4 @@
-"""The demo: six members of a forecast run, and twenty products are made of their fields while they do.
+"""The demo: six members of a forecast run, and 21 products are made of their fields while they do.
 
 ```text
   swell.py x 6  --offer-->  pool  --follow-->  broker  --tasks-->  workers  -->  GRIB, netCDF, Zarr, maps, tables
@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from poster import poster
 from view import Progress
 
 import junctura
-from junctura.products import Broker, Failed, Made, Report, load_all, sheet
+from junctura.products import Broker, Failed, Made, Report, load_all
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "11_swell/swell.py"
@@ -32,9 +32,12 @@ MODEL = HERE.parent / "11_swell/swell.py"
 BEHIND = ("nice", "-n", "19")
 FIELDS_A_STEP = 6
 HOURS_APART = 3
-# Of the contact sheet: maps of which the latest are shown.
-ON_THE_WALL = ("wind", "height_spread", "storm")
-COLUMNS = 3
+CAPTION = (
+    "Shallow water on a rotating sphere, spectral model at T{truncation}. An idealized planet without land: coastlines "
+    "are there for orientation only. All members begin with a westerly jet of 80\u00a0m/s at 45\u00b0N, in balance, "
+    "and with a small bump of the depth, which is a little different in each (after Galewsky, Scott and Polvani 2004, "
+    "Tellus A 56, 429-440). The fluid is one layer of 10\u00a0km; its fields are labeled 500\u00a0hPa."
+)
 
 
 class Forecast:
@@ -175,14 +178,15 @@ def summary(
     }
 
 
-def hang(out: Path) -> Path:
-    """A sheet of the latest maps: a globe of each member, then a row for each kind."""
-    maps = out / "products/maps"
-    last = max(file.stem[-3:] for file in maps.glob("vorticity_*.png"))
-    files = sorted(maps.glob(f"vorticity_*_{last}.png"))
-    files += [file for kind in ON_THE_WALL for file in sorted(maps.glob(f"{kind}_[0-9]*.png"))[-COLUMNS:]]
-    path = out / "products.png"
-    sheet([Image.open(file) for file in files], COLUMNS, "A jet rolls up").save(path)
+def hang(given: argparse.Namespace, result: dict[str, Any]) -> Path:
+    """The poster of the maps."""
+    title = f"A jet becomes unstable: {given.members} forecasts of {given.days:g} days"
+    credit = (
+        f"{result['fields']} fields, {result['products']} products, made while the forecasts ran. "
+        "Coastlines: Natural Earth. junctura: make demo"
+    )
+    path: Path = given.out / "products.png"
+    poster(given.out / "products/maps", title, CAPTION.format(truncation=given.truncation), credit).save(path)
     return path
 
 
@@ -220,10 +224,10 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     for name in ("products", "requirements", "store"):
         shutil.rmtree(given.out / name, ignore_errors=True)
-    print(f"{given.members} members of a forecast at T{given.truncation}, {given.days:g} days, and twenty products")
+    print(f"{given.members} members of a forecast at T{given.truncation}, {given.days:g} days, and 21 products")
     result = run(given)
     (given.out / "summary.json").write_text(json.dumps(result, indent=2) + "\n")
-    show(result, given.out, hang(given.out))
+    show(result, given.out, hang(given, result))
     return 1 if result["lost"] else 0
 
 

@@ -28,7 +28,7 @@ class Progress:
     def __init__(self, count: int, products: int) -> None:
         self._counts = {"offered": count, "archived": count, "products": products}
         self._done = dict.fromkeys(self._counts, 0)
-        self._last = ""
+        self._last = self._printed = ""
         self._failed = 0
         self._shown_at = 0.0
         self._is_terminal = sys.stderr.isatty()
@@ -58,8 +58,10 @@ class Progress:
         if not is_last and now - self._shown_at < (_EVERY_S if self._is_terminal else 5):
             return
         if not self._is_terminal:
-            words = (f"{name} {done}/{self._counts[name]}" for name, done in self._done.items())
-            print("  " + ", ".join(words), file=sys.stderr, flush=True)
+            words = ", ".join(f"{name} {done}/{self._counts[name]}" for name, done in self._done.items())
+            if words != self._printed:
+                print(f"  {words}", file=sys.stderr, flush=True)
+            self._printed = words
         else:
             # A longer one would go on in a second row, and be drawn over half.
             width = shutil.get_terminal_size().columns - 1

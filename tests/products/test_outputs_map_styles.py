@@ -424,6 +424,21 @@ def test_letters_are_never_too_small(width_px: int, projection: Any) -> None:
     assert Page.of(View(projection, width_px, (0, 0)), 25).unit == 2
 
 
+def test_parts_of_a_page_can_be_had_alone() -> None:
+    one, on = field(), {"projection": "globe", "width": 400}
+    map_alone, bar = (np.asarray(picture(one, Output("png", part=part, **on))) for part in ("map", "bar"))
+    assert map_alone.shape == (400, 400, 3) and bar.shape[1] == 400 and bar.shape[0] < 80
+    table = colours.table("thermal")
+    ends = [16 * 0.88 + 14, 400 - 16 * 0.88 - 14]
+    for place, shade in zip(ends, (table[0], table[-1]), strict=True):
+        np.testing.assert_allclose(bar[bar.shape[0] - 36, round(place)], shade, atol=8)
+    page = Page.of(view_of(one.grid, Output("png", **{**on, "width": 428})))
+    whole = np.asarray(picture(one, Output("png", **{**on, "width": 428})))
+    assert page.view.width == 400
+    (left, top) = page.corner
+    np.testing.assert_array_equal(whole[top : top + 400, left : left + 400], map_alone)
+
+
 def test_pages_of_a_product_have_one_size() -> None:
     sizes = set()
     for number, step in ((1, 0), (50, 240)):

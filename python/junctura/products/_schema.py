@@ -13,7 +13,7 @@ from typing import Any
 
 from junctura._specs import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
 from junctura.products._map.colours import NAMES
-from junctura.products._outputs._output import SCALES, THEMES
+from junctura.products._outputs._output import PARTS, SCALES, THEMES
 
 # What files are told apart by, in the schema `mars`, in the order of selectors.
 WORDS = {
@@ -263,6 +263,7 @@ FORMATS = {
             "The distance of lines, their values, or false; by default the style's",
         ),
         styles=Text("A file of styles beside this one, looked at before Junctura's own", length_max=4096),
+        part=Word(PARTS, "What is in the picture", "a part"),
         theme=Word(THEMES, "Of the page", "a theme"),
         text=Number("The size of the smallest letters, in pixels; by default 11 at least", 6, 100, whole=True),
         title=Text("Above the map; braces as in the name"),

@@ -51,6 +51,8 @@ class Lengths:
 
 _WIDE = Lengths(58, 26, 92, 80, (46,), (71,), 27, 15)
 _SMALL = Lengths(50, 16, 102, 82, (28, 49), (70, 87), 19, 13.5)
+# The color bar alone, with its words above it.
+_BAR = 76
 # For degrees below a cylindrical map.
 _DEGREES = 16
 
@@ -78,6 +80,17 @@ class Page:
         corner = (left, round(lengths.top * unit))
         below = lengths.bottom + (_DEGREES if is_cylindrical else 0)
         return cls(view, seen.width, corner[1] + view.height + round(below * unit), corner, unit, lengths)
+
+    @classmethod
+    def of_map(cls, seen: View, letters: int | None = None) -> Page:
+        """The page that is the map alone."""
+        return replace(cls.of(seen, letters), view=seen, width=seen.width, height=seen.height, corner=(0, 0))
+
+    @classmethod
+    def of_bar(cls, seen: View, letters: int | None = None) -> Page:
+        """The page that has a color bar only."""
+        page = cls.of(seen, letters)
+        return replace(page, height=round(_BAR * page.unit), lengths=_SMALL)
 
     @property
     def is_narrow(self) -> bool:

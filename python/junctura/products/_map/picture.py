@@ -31,6 +31,7 @@ _Singles: TypeAlias = npt.NDArray[np.float32]
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 3
 # Behind the colours of a table: what pixels without a value look like.
 _AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(colours.SIZE, colours.SIZE + 5)
+_PAGES = {"page": Page.of, "map": Page.of_map, "bar": Page.of_bar}
 
 
 def picture(field: Field, to: Output) -> Image.Image:
@@ -42,19 +43,21 @@ def picture(field: Field, to: Output) -> Image.Image:
         The field is spectral, the map would have too many pixels, or there are no such colours, or units.
 
     """
-    page = Page.of(view_of(field.grid, to, field.values), to.text)
     is_what = meaning(field)
-    look = look_of(field, is_what, to)
-    theme = THEMES[to.theme]
+    look, theme = look_of(field, is_what, to), THEMES[to.theme]
+    page = _PAGES[to.part](view_of(field.grid, to, field.values), to.text)
     palette = _palette(look.table, to.theme)
     whole = Image.new("RGB", (page.width, page.height), theme.ground)
-    whole.paste(_map(field.grid, page, look, palette, to), page.corner)
-    draw = ImageDraw.Draw(whole)
-    letter_head(draw, page, theme, to.title or title(field, is_what), when(is_what))
-    shown = palette[_indices(samples_of(look.bar), look.bar)].view(np.uint8).reshape(-1, 4)[:, :3]
-    draw_bar(whole, page, theme, look.bar, shown, legend(is_what, look.bar))
-    if page.view.projection == "cylindrical":
-        letter_edges(draw, page, theme)
+    if to.part != "bar":
+        whole.paste(_map(field.grid, page, look, palette, to), page.corner)
+    if to.part != "map":
+        shown = palette[_indices(samples_of(look.bar), look.bar)].view(np.uint8).reshape(-1, 4)[:, :3]
+        draw_bar(whole, page, theme, look.bar, shown, legend(is_what, look.bar))
+    if to.part == "page":
+        draw = ImageDraw.Draw(whole)
+        letter_head(draw, page, theme, to.title or title(field, is_what), when(is_what))
+        if page.view.projection == "cylindrical":
+            letter_edges(draw, page, theme)
     return whole
 
 

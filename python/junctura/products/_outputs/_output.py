@@ -15,13 +15,26 @@ Packing: TypeAlias = Literal["simple", "ccsds"]
 Compression: TypeAlias = Literal["zstd", "zlib"]
 Projection: TypeAlias = Literal["cylindrical", "robinson", "globe"]
 Theme: TypeAlias = Literal["dark", "light"]
+Part: TypeAlias = Literal["page", "map", "bar"]
 SCALES = {"linear": "Equal differences look alike; the default", "log": "Equal ratios look alike; values above 0"}
 THEMES = {"dark": "Light letters on a dark ground; the default", "light": "Dark letters on white, to be printed"}
+PARTS = {
+    "page": "The map with its title and its color bar; the default",
+    "map": "The map alone, for a page that has a title and a color bar of its own",
+    "bar": "The color bar alone",
+}
 _BITS_MAX = 32
 _DIGITS_MAX = 17
 _WIDTHS = range(160, 8001)
 _TEXTS = range(6, 101)
-_CHOICES = {"format": Format, "packing": Packing, "compression": Compression, "projection": Projection, "theme": Theme}
+_CHOICES = {
+    "format": Format,
+    "packing": Packing,
+    "compression": Compression,
+    "projection": Projection,
+    "theme": Theme,
+    "part": Part,
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,8 @@ class Output:
         A user's table of styles, as `junctura.products._map.styles.load` returns it.
     theme
         ``dark`` or ``light``.
+    part
+        ``page``, or ``map`` or ``bar`` alone.
     text
         The size of the smallest letters in pixels; by default 12.5 of a map 1000 pixels wide, in proportion for wider
         ones, and 11 at least.
@@ -100,6 +115,7 @@ class Output:
     isolines: float | tuple[float, ...] | bool | None = None
     styles: str = ""
     theme: Theme = "dark"
+    part: Part = "page"
     text: int | None = None
     title: str | None = None
     coast: bool = True
