@@ -4,10 +4,13 @@ What depends on the grid and the view alone (which values a pixel is made of, co
 out once and kept; a map is then a sparse gather, a table of colours and a few lines of text.
 ```text
   projection   places to pixels and back                     colours    tables of colours, even to the eye
-  sampling     which values of a grid a pixel is made of     scale      ends, ticks and units of a colour bar
+  sampling     which values of a grid a pixel is made of     scale      a color bar: places of values, ticks, units
   ink          lines drawn smoothly, kept as a mask          lettering  text with exponents
-  coast        Natural Earth's coastlines                    seen       what of the globe is seen, on how many pixels
+  coast        Natural Earth's coastlines and borders        seen       what of the globe is seen, on how many pixels
+  isolines     lines of equal value, and their labels        themes     colors of the page: dark, light
+  styles       the table `styles.yaml` and a user's own      looks      the style of one field, as a requirement has it
+  page         title, color bar, degrees around a map        ranges     which requirements have one range of colors
   picture      all of it; sheet: many beside one another
 ```
-Only `ink`, `lettering`, `picture` and `sheet` need Pillow.
+Only `ink`, `isolines`, `lettering`, `page`, `picture` and `sheet` need Pillow.
 """

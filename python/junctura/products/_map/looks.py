@@ -17,7 +17,7 @@ from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import parameter
 from junctura.products._units import conversion, unit
 
-# From 0 to this multiple of their distance lines are drawn; more are a surface.
+# More lines would be a surface, and none is drawn.
 _LINES_MAX = 400
 
 
