@@ -193,7 +193,7 @@ def test_what_is_stated_counts_in_the_units_of_the_field() -> None:
     assert (kelvins.bar.low, kelvins.bar.high, kelvins.bar.units) == (253.15, 293.15, "K")
     assert placed(kelvins.bar, 273.15) == pytest.approx([0.5])
     celsius = look(surface("2t", "K"), range=(-20.0, 20.0), units="degC")
-    assert (celsius.bar.units, placed(celsius.bar, 0)) == ("°C", pytest.approx([0.5]))
+    assert celsius.bar.units == "°C" and placed(celsius.bar, 0) == pytest.approx([0.5])
     np.testing.assert_allclose(celsius.values, surface("2t", "K").values - 273.15)
     stated = look(surface("2t", "K"), units="K")
     assert (stated.bar.low, stated.bar.high) == pytest.approx((233.15, 313.15))
@@ -221,7 +221,7 @@ def test_a_spread_begins_at_0_and_its_degrees_are_differences() -> None:
 def test_a_probability_has_classes() -> None:
     one = surface("2t", "%", statistic="probability", threshold=280, thresholdUnits="K")
     found = look(one)
-    assert (found.table, found.bar.levels, found.bar.units) == ("chance", tuple(range(0, 101, 10)), "%")
+    assert (found.table, found.bar.levels, found.bar.units) == ("chance", tuple(map(float, range(0, 101, 10))), "%")
 
 
 def test_every_style_can_be_drawn() -> None:
@@ -425,7 +425,8 @@ def test_letters_are_never_too_small(width_px: int, projection: Any) -> None:
 
 
 def test_parts_of_a_page_can_be_had_alone() -> None:
-    one, on = field(), {"projection": "globe", "width": 400}
+    one = field()
+    on: dict[str, Any] = {"projection": "globe", "width": 400}
     map_alone, bar = (np.asarray(picture(one, Output("png", part=part, **on))) for part in ("map", "bar"))
     assert map_alone.shape == (400, 400, 3) and bar.shape[1] == 400 and bar.shape[0] < 80
     table = colours.table("thermal")
