@@ -144,11 +144,43 @@ def test_steps_of_a_pool_are_given_as_they_come_and_let_go(pool: junctura.Pool) 
     assert len(pool.list("space=model")) <= 2
 
 
-def test_times_finer_than_a_microsecond_are_refused() -> None:
-    steps = [(np.timedelta64(1500 * at, "ns"), np.full(1, float(at))) for at in range(4)]
-    how: dict[str, Any] = {"time": lambda step: step[0], "field": lambda step: step[1]}
-    with pytest.raises(junctura.InvalidArgument, match="finer than a microsecond"):
-        list(at_times(steps, [np.timedelta64(750, "ns")], **how))
+HOW: dict[str, Any] = {"time": lambda step: step[0], "field": lambda step: step[1]}
+
+
+@pytest.mark.parametrize("start", [np.timedelta64(0, "ns"), np.datetime64("2026-11-23T09:00", "ns")])
+def test_times_are_exact_to_the_nanosecond(start: Any) -> None:
+    steps = [(start + np.timedelta64(1500 * at, "ns"), np.full(1, float(at))) for at in range(9)]
+
+    def found(*wanted: int, **options: Any) -> list[float]:
+        times = [start + np.timedelta64(time, "ns") for time in wanted]
+        return [float(values[0]) for _, values in at_times(steps, times, **HOW, **options)]
+
+    assert found(750, 2250) == [0.5, 1.5]
+    assert found(0, 1, 4499) == pytest.approx([0, 1 / 1500, 4499 / 1500], rel=1e-15)
+    assert found(749, 751, 4500, method="nearest") == [0, 1, 3]
+    # Fine times of the window and the lag count, too.
+    assert found(3000, 6000, method="sum", window=np.timedelta64(1500, "ns")) == [2, 4]
+    assert found(3000, lag=np.timedelta64(500, "ns")) == [pytest.approx(2500 / 1500)]
+
+
+def test_times_that_are_finer_than_the_first_are_refused() -> None:
+    steps = [(np.timedelta64(3 * at, "us"), np.full(1, float(at))) for at in range(4)]
+    with pytest.raises(junctura.InvalidArgument, match=r"750.* is finer than a microsecond, and those before it"):
+        list(at_times(steps, [np.timedelta64(0, "us"), np.timedelta64(750, "ns")], **HOW))
+    with pytest.raises(junctura.InvalidArgument, match="is finer than a nanosecond"):
+        list(at_times(steps, [np.timedelta64(750, "ps")], **HOW))
+
+
+def test_moments_far_away_are_told_in_microseconds() -> None:
+    year = [np.datetime64(f"{year}-01-01", "s") for year in ("0850", "2500")]
+    steps = [(moment, np.full(1, float(at))) for at, moment in enumerate(year)]
+    found = [float(values[0]) for _, values in at_times(steps, [year[0], year[0] + (year[1] - year[0]) // 2], **HOW)]
+    assert found == [0, 0.5]
+    with pytest.raises(junctura.InvalidArgument, match="is too far away for times in nanoseconds"):
+        list(at_times(steps, [np.datetime64("1990-01-01", "ns"), datetime.datetime(2400, 1, 1)], **HOW))
+
+
+def test_whole_microseconds_may_be_said_in_nanoseconds() -> None:
     whole = [(np.timedelta64(2000 * at, "ns"), np.full(1, float(at))) for at in range(4)]
-    found = list(at_times(whole, [np.timedelta64(1000, "ns"), np.timedelta64(5, "us")], **how))
+    found = list(at_times(whole, [np.timedelta64(1000, "ns"), np.timedelta64(5, "us")], **HOW))
     assert [float(values[0]) for _, values in found] == [0.5, 2.5]

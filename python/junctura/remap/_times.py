@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +20,10 @@ Method: TypeAlias = Literal["nearest", "linear", "mean", "sum"]
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_MICROSECONDS, _NANOSECONDS = "us", "ns"
+_FINE = ("ns", "ps", "fs", "as")
+# Of 64 bits.
+_NUMBER_MAX = (1 << 63) - 1
 
 
 def at_times(
@@ -41,7 +46,7 @@ def at_times(
         ``sum`` the window is kept as copies.
     times : iterable
         When the field is wanted, never going back: whole numbers, as the steps have them, or datetimes, or lengths of
-        time.
+        time, exact to the nanosecond where the first one, or the first step, is in nanoseconds.
     method : str
         ``nearest``: the nearest step, of two the earlier. ``linear``: a line between the step before and the one
         behind; at the time of a step the step itself, bit for bit. ``mean``, ``sum``: of the steps of a window that
@@ -86,10 +91,28 @@ def at_times(
     """
     if (window is None) != (method in ("nearest", "linear")):
         raise InvalidArgument("window", f"a window of {window} is not for {method}")
-    course = _native._Course(method, 0 if window is None else _whole(window), _whole(lag))
+
+    def course(unit: str) -> _native._Course:
+        return _native._Course(method, 0 if window is None else _whole(window, unit), _whole(lag, unit))
+
+    is_fine = any(map(_is_fine, (window, lag)))
+    # What is wrong with these is said at once.
+    course(_unit(is_fine))
     when = (lambda step: step[time]) if isinstance(time, str) else time
     read = field if field is not None else (lambda step: step.array())
-    return _Fields(course, iter(steps), when, read, is_copied=window is not None).at(times)
+    given, wanted = iter(steps), iter(times)
+
+    def found() -> Iterator[tuple[Time, Array]]:
+        for first in wanted:
+            # The first wanted time needs the first step, and these two decide how fine times are.
+            begin = list(itertools.islice(given, 1))
+            unit = _unit(is_fine or any(map(_is_fine, (first, *map(when, begin)))))
+            fields = _Fields(
+                course(unit), unit, itertools.chain(begin, given), when, read, is_copied=window is not None
+            )
+            yield from fields.at(itertools.chain([first], wanted))
+
+    return found()
 
 
 class _Fields:
@@ -98,6 +121,7 @@ class _Fields:
     def __init__(
         self,
         course: _native._Course,
+        unit: str,
         steps: Iterator[Any],
         when: Callable[[Any], Time],
         read: Callable[[Any], Array],
@@ -105,6 +129,7 @@ class _Fields:
         is_copied: bool,
     ) -> None:
         self.course = course
+        self.unit = unit
         self.steps = steps
         self.when = when
         self.read = read
@@ -113,7 +138,7 @@ class _Fields:
 
     def at(self, times: Iterable[Time]) -> Iterator[tuple[Time, Array]]:
         for wanted in times:
-            moment = _whole(wanted)
+            moment = _whole(wanted, self.unit)
             while (uses := self.course.ask(moment)) is None:
                 self._take(moment)
             values = self._made(*uses)
@@ -127,7 +152,7 @@ class _Fields:
         except StopIteration:
             self.course.end()
             return
-        number = self.course.push(_whole(self.when(step)))
+        number = self.course.push(_whole(self.when(step), self.unit))
         if number >= self._forget(moment):
             values = array_of(self.read(step))
             self.held[number] = values.copy() if self.is_copied or _can_change(values) else values
@@ -162,18 +187,37 @@ def _can_change(values: Array | None) -> bool:
     return False
 
 
-def _whole(time: Any) -> int:
-    """A time as a whole number: of microseconds, where it is a moment or a length of time."""
+def _unit(is_fine: bool) -> str:
+    return _NANOSECONDS if is_fine else _MICROSECONDS
+
+
+def _is_fine(time: Any) -> bool:
+    """Whether it is a time in nanoseconds, or finer."""
+    return isinstance(time, (np.datetime64, np.timedelta64)) and np.datetime_data(time.dtype)[0] in _FINE
+
+
+def _whole(time: Any, unit: str) -> int:
+    """A time as a whole number: of microseconds or nanoseconds, where it is a moment or a length of time."""
     if isinstance(time, (np.datetime64, np.timedelta64)):
-        given = time
-        time = time.astype(f"{'M8' if isinstance(time, np.datetime64) else 'm8'}[us]")
-        if time != given:
-            raise InvalidArgument("times", f"{given!r} is finer than a microsecond: round it")
-        time = time.item()
+        # In its own unit, or a coarser one: a conversion to a finer one may leave 64 bits without a word.
+        own = unit if _is_fine(time) else _MICROSECONDS
+        rounded = time.astype(f"{time.dtype.kind}8[{own}]")
+        if rounded != time:
+            finer = "nanosecond" if own == _NANOSECONDS else "microsecond, and those before it were not"
+            raise InvalidArgument("times", f"{time!r} is finer than a {finer}: round it")
+        number = int(rounded.astype(np.int64))
+        return number if own == unit else _in_nanoseconds(time, number)
     if isinstance(time, datetime.datetime):
-        return (time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
+        time = time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)
     if isinstance(time, datetime.timedelta):
-        return time // _MICROSECOND
+        number = time // _MICROSECOND
+        return number if unit == _MICROSECONDS else _in_nanoseconds(time, number)
     if isinstance(time, (int, np.integer)) and not isinstance(time, bool):
         return int(time)
     raise InvalidArgument("times", f"{time!r} is no whole number, moment or length of time")
+
+
+def _in_nanoseconds(time: Any, microseconds: int) -> int:
+    if abs(microseconds) * 1000 > _NUMBER_MAX:
+        raise InvalidArgument("times", f"{time} is too far away for times in nanoseconds: say all in microseconds")
+    return microseconds * 1000
