@@ -24,6 +24,7 @@ from junctura.field import FLAGS, Order, mars_of, values_of, values_of_simple
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
+from junctura.products._header import LEVEL, header_of, level_of
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
@@ -80,7 +81,8 @@ def _read(message: bytes, attributes: dict[str, Any] | None) -> Field:
     with _messages.opened(eccodes, message) as handle:
         sections = _sections(message)
         of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
-        return _field(_Message(eccodes, handle, message, of_grid, of_parameter), attributes)
+        header = header_of(message, sections)
+        return _field(_Message(eccodes, handle, message, of_grid, of_parameter), header, attributes)
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
@@ -224,11 +226,11 @@ def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
     return known[key]
 
 
-def _field(message: _Message, attributes: Mapping[str, Any] | None) -> Field:
+def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> Field:
     on, values = _ON.get(message.grid_type(), _refuse)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     units = message.units()
-    return Field(values, on, known, "" if units in _UNKNOWN else units)
+    return Field(values, on, known, "" if units in _UNKNOWN else units, {**header, LEVEL: level_of(known)})
 
 
 def _refuse(message: _Message) -> tuple[Grid, Floats]:

@@ -29,6 +29,8 @@ class Field:
         What the field means, in the words of the schema `mars`: ``param``, ``step``, ``number`` and so on.
     units
         Of the values, as GRIB spells them: ``K``, ``m s**-1``.
+    header
+        What a message said besides that products in GRIB keep; see `junctura.products._header`.
 
     """
 
@@ -36,6 +38,7 @@ class Field:
     on: Grid | Spectral
     attributes: Mapping[str, Any] = field(default_factory=dict)
     units: str = ""
+    header: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.values, np.ma.MaskedArray):

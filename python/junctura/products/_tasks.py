@@ -263,9 +263,9 @@ def kept(pool: junctura.Pool, node: int) -> list[Field]:
     size = int(obj["values"])
     # Arrays of it hold the object: its memory stays as it is until the last one is gone.
     values, fields = np.frombuffer(memoryview(obj), np.float64, size), []
-    for name, units, attributes in json.loads(bytes(memoryview(obj)[8 * size :])):
+    for name, units, attributes, header in json.loads(bytes(memoryview(obj)[8 * size :])):
         on = grid(name)
-        fields.append(Field(values[: on.size].reshape(on.shape), on, attributes, units))
+        fields.append(Field(values[: on.size].reshape(on.shape), on, attributes, units, header))
         values = values[on.size :]
     return fields
 
@@ -285,8 +285,8 @@ def forget(pool: junctura.Pool, name: str) -> None:
         pool.withdraw(name=name, timeout=0, force=True)
 
 
-def _about(one: Field) -> tuple[str, str, dict[str, Any]]:
-    return one.on.name, one.units, {name: _plain(value) for name, value in one.attributes.items()}
+def _about(one: Field) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+    return one.on.name, one.units, {name: _plain(value) for name, value in one.attributes.items()}, dict(one.header)
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,9 @@ pb. What is pb is a quantile there, 10 of 100 say: ecCodes looks for it in templ
 The base time of a hindcast is that of its `hdate`; the `date` of MARS is then that of the model version, which only the
 templates of members have: `grib_get -m` shows both.
 
+What the header of the message said that MARS has no words for is kept: who made it and how, the local section, the
+ends of a layer, and types of level that have no name here (see `junctura.products._header`).
+
 Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
 
@@ -43,6 +46,7 @@ from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid
+from junctura.products._header import keys_of, local_of, surfaces_of, with_local
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import key_of, parameter, set_key
@@ -68,6 +72,10 @@ _DERIVED = {"mean": 0, "spread": 4, "min": 8, "max": 9}
 _PROBABILITY = {"above": 3, "below": 4}
 # Code table 4.10.
 _PROCESSES = {"avg": 0, "accum": 1, "max": 2, "min": 3}
+# Common code table C-11.
+_ECMWF = 98
+# Code table 4.5.
+_NO_SURFACE = 255
 # Code table 4.11: successive fields have the same forecast time, and base times that follow one another.
 _SUCCESSIVE_BASES = 1
 _LEVELS = {
@@ -98,7 +106,12 @@ def _message(field: Field, to: Output) -> bytes:
     if field.grid.kind == "points":
         raise InvalidArgument(_subject(field), "GRIB2 has no grid of places: write them as csv or netcdf")
     template = _template(
-        field.grid.name, key_of(field), _level_keys(field, is_what), _product_keys(field, is_what), _packing_keys(to)
+        field.grid.name,
+        key_of(field),
+        _level_keys(field, is_what),
+        _product_keys(field, is_what),
+        _packing_keys(to),
+        local_of(field.header),
     )
     message = eccodes.codes_clone(template.message)
     try:
@@ -135,7 +148,9 @@ class _Template:
 
 
 @functools.lru_cache(maxsize=256)
-def _template(grid_name: str, param: tuple[str, str | int], level: Keys, product: Keys, packing: Keys) -> _Template:
+def _template(
+    grid_name: str, param: tuple[str, str | int], level: Keys, product: Keys, packing: Keys, local: bytes
+) -> _Template:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     template = _Template(message)
@@ -143,12 +158,21 @@ def _template(grid_name: str, param: tuple[str, str | int], level: Keys, product
     _set_grid(message, grid_name)
     subject = f"field {param[1]}"
     # The levels come first as parameters are told apart by them, too, and again as a parameter may have one of its own.
-    before, after = [pair for pair in level if pair[0] == "typeOfLevel"], level
+    before, after = [pair for pair in level if pair[0] == "typeOfLevel" or "FixedSurface" in pair[0]], level
     _set(message, subject, [*product, *before])
     _set_parameter(message, param)
     _set(message, subject, after if len(after) > 1 else ())
     _set(message, subject, packing)
-    return template
+    return _with_local(template, subject, local, product) if local else template
+
+
+def _with_local(template: _Template, subject: str, local: bytes, product: Keys) -> _Template:
+    """With the local section that the field came with, and in it the words that it has now."""
+    eccodes = needed("eccodes", "products")
+    whole = with_local(bytes(eccodes.codes_get_message(template.message)), local)
+    made = _Template(eccodes.codes_new_from_message(whole))
+    _set(made.message, subject, [pair for pair in product if pair[0] in _LOCAL.values()])
+    return made
 
 
 def _set(message: int, subject: str, keys: Iterable[tuple[str, str | int | float]]) -> None:
@@ -173,6 +197,10 @@ def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
 
 def _level_keys(field: Field, is_what: Meaning) -> Keys:
     kind = _LEVELS.get(is_what.levtype)
+    surfaces = surfaces_of(field.header, field.attributes)
+    is_layer = dict(surfaces).get("typeOfSecondFixedSurface", _NO_SURFACE) != _NO_SURFACE
+    if surfaces and (is_layer or kind is None or "levtype" not in field.attributes):
+        return surfaces
     if kind is None:
         raise InvalidArgument(_subject(field), f"levtype {is_what.levtype!r} is not one of {', '.join(_LEVELS)}")
     if is_what.level is None or kind == "surface":
@@ -207,7 +235,16 @@ def _product_keys(field: Field, is_what: Meaning) -> Keys:
         keys.append(("typeOfStatisticalProcessing", _PROCESSES[is_what.process]))
     if field.attributes.get("increments") == "base":
         keys.append(("typeOfTimeIncrement", _SUCCESSIVE_BASES))
-    return (*_origin_keys(field, is_what), *keys)
+    return (*_origin_keys(field, is_what), *keys, *_process_keys(field, kind))
+
+
+def _process_keys(field: Field, kind: str) -> Keys:
+    """What made it, as it came: of a member also which kind of member it is, and of how many."""
+    kept = keys_of(field.header)
+    names = ["subCentre", "typeOfGeneratingProcess", "backgroundProcess", "generatingProcessIdentifier"]
+    if kind in ("member", "hindcast"):
+        names += ["typeOfEnsembleForecast", "numberOfForecastsInEnsemble"]
+    return tuple((name, kept[name]) for name in names if name in kept)
 
 
 def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str | int | float]]]:
@@ -257,7 +294,9 @@ def _has_local_section(field: Field) -> bool:
 
 
 def _centre(field: Field) -> str:
-    return str(field.attributes.get("centre", "ecmf"))
+    """Its name, or its number where the header alone says it."""
+    kept = keys_of(field.header).get("centre", _ECMWF)
+    return str(field.attributes.get("centre", "ecmf" if kept == _ECMWF else kept))
 
 
 def _origin_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:

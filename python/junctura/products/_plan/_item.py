@@ -81,7 +81,8 @@ class Item:
         if self.source is None or self.is_in_pieces:
             raise InvalidArgument(self.named, "it is an array in pieces: aggregate it first")
         if self._before is not None and self.message is not None:
-            return replace(self._before.field, attributes=self.attributes)
+            before = self._before.field
+            return replace(before, attributes={**before.attributes, **self.attributes})
         return field_of(self.source, self.attributes)
 
     @property

@@ -1,0 +1,97 @@
+"""What the header of a message says that has no words in MARS, kept with its field for products in GRIB.
+
+`Field.header` has it, as texts:
+```text
+  keys    keys of ecCodes and their values: subCentre=0,generatingProcessIdentifier=141
+  local   the local section of edition 2, in hexadecimal digits
+  level   the words of MARS that the field had for its level: a level that is changed is no more that of the header
+```
+Offsets are those of the WMO's FM 92 GRIB: edition 1, section 1; edition 2, sections 1, 2 and templates 4.0 to 4.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KEYS, LOCAL, LEVEL = "keys", "local", "level"
+# Of code table 4.0: those whose first octets are those of template 4.0.
+_LIKE_0 = (*range(16), 60, 61, 86, 87)
+_MEMBERS = (1, 11, 60, 61)
+_PROCESS = {"typeOfGeneratingProcess": 12, "backgroundProcess": 13, "generatingProcessIdentifier": 14}
+_SURFACES = {
+    "typeOfFirstFixedSurface": (23, 1),
+    "scaleFactorOfFirstFixedSurface": (24, 1),
+    "scaledValueOfFirstFixedSurface": (25, 4),
+    "typeOfSecondFixedSurface": (29, 1),
+    "scaleFactorOfSecondFixedSurface": (30, 1),
+    "scaledValueOfSecondFixedSurface": (31, 4),
+}
+# A local section with more than this is not kept.
+_LOCAL_BYTES_MAX = 4096
+
+
+def header_of(message: bytes, sections: Mapping[int, bytes]) -> dict[str, str]:
+    """The header of a message, whose sections of edition 2 are these; of edition 1 there are none."""
+    if message[7] == 1:
+        keys = {"centre": _number(message, 8, 5, 1), "subCentre": _number(message, 8, 26, 1)}
+        keys |= {"generatingProcessIdentifier": _number(message, 8, 6, 1)}
+    else:
+        keys = _of_edition_2(sections)
+    found = {KEYS: ",".join(f"{name}={value}" for name, value in keys.items())}
+    local = sections.get(2, b"")
+    if 5 < len(local) <= _LOCAL_BYTES_MAX:
+        found[LOCAL] = local.hex()
+    return {name: text for name, text in found.items() if text}
+
+
+def _of_edition_2(sections: Mapping[int, bytes]) -> dict[str, int]:
+    issued, product = sections.get(1, b""), sections.get(4, b"")
+    if len(issued) < 21 or len(product) < 34:
+        return {}
+    keys = {"centre": _number(issued, 0, 6, 2), "subCentre": _number(issued, 0, 8, 2)}
+    template = _number(product, 0, 8, 2)
+    if template not in _LIKE_0:
+        return keys
+    keys |= {name: _number(product, 0, octet, 1) for name, octet in _PROCESS.items()}
+    if template in _MEMBERS:
+        keys |= {"typeOfEnsembleForecast": _number(product, 0, 35, 1)}
+        keys |= {"numberOfForecastsInEnsemble": _number(product, 0, 37, 1)}
+    return keys | {name: _number(product, 0, octet, count) for name, (octet, count) in _SURFACES.items()}
+
+
+def _number(section: bytes, begin: int, octet: int, count: int) -> int:
+    """Octets count from 1."""
+    return int.from_bytes(section[begin + octet - 1 : begin + octet - 1 + count], "big")
+
+
+def level_of(attributes: Mapping[str, Any]) -> str:
+    """The words of MARS for a level, as one text."""
+    return "/".join(str(attributes.get(word, "")) for word in ("levtype", "levelist", "bottomLevel"))
+
+
+def surfaces_of(header: Mapping[str, str], attributes: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The keys of the surfaces that a field is of, where it has still the level that it came with."""
+    if header.get(LEVEL) != level_of(attributes):
+        return ()
+    return tuple((name, value) for name, value in keys_of(header).items() if name in _SURFACES)
+
+
+def keys_of(header: Mapping[str, str]) -> dict[str, int]:
+    """The keys that a field has kept."""
+    pairs = (pair.partition("=") for pair in header.get(KEYS, "").split(",") if pair)
+    return {name: int(value) for name, _, value in pairs}
+
+
+def local_of(header: Mapping[str, str]) -> bytes:
+    """The local section that a field has kept; empty without one."""
+    return bytes.fromhex(header.get(LOCAL, ""))
+
+
+def with_local(message: bytes, local: bytes) -> bytes:
+    """A message of edition 2 with this local section in place of its own."""
+    at = 16 + int.from_bytes(message[16:20], "big")
+    has_own = message[at + 4] == 2
+    behind = at + int.from_bytes(message[at : at + 4], "big") if has_own else at
+    made = message[:at] + local + message[behind:]
+    return made[:8] + len(made).to_bytes(8, "big") + made[16:]
