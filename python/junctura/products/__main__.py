@@ -204,7 +204,8 @@ def plan_document(ran: Ran) -> dict[str, Any]:
     """What became of a plan, as JSON has it."""
     names = ("name", "taken", "given", "failed", "seconds")
     actions = [{name: getattr(counted, name) for name in names} for counted in ran.actions]
-    return {"fields": ran.fields, "failed": ran.failed, "actions": actions, "wrong": ran.told}
+    counts = {"fields": ran.fields, "failed": ran.failed, "unfinished": ran.unfinished}
+    return {**counts, "actions": actions, "wrong": ran.told}
 
 
 def _plan_in_words(ran: Ran, *, are_told: bool) -> str:
@@ -212,8 +213,10 @@ def _plan_in_words(ran: Ran, *, are_told: bool) -> str:
     for one in ran.actions:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
-    if ran.failed:
-        lines.append(f"{ran.failed} went no further{'' if are_told else ':'}")
+    failed = [f"{ran.failed - ran.unfinished} went no further"] if ran.failed > ran.unfinished else []
+    failed += [f"{ran.unfinished} arrays stayed unfinished"] if ran.unfinished else []
+    if failed:
+        lines.append(f"{', '.join(failed)}{'' if are_told else ':'}")
         lines += [] if are_told else _first(ran.told)
     return "\n".join(lines)
 

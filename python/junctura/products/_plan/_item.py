@@ -88,9 +88,7 @@ class Item:
     @property
     def named(self) -> str:
         """What it is, for messages."""
-        words = ("param", "levelist", "step", "number")
-        said = ",".join(f"{word}={self.attributes[word]}" for word in words if word in self.attributes)
-        return f"field {said or self.attributes}"
+        return f"field {named(self.attributes)}"
 
     def saying(self, attributes: Mapping[str, Any]) -> Item:
         """The same field with other attributes; nothing is copied, and a message is decoded for both at once."""
@@ -105,3 +103,9 @@ class Item:
     def of(self, field: Field) -> Item:
         """Other values, on the way in its place; a message of them is not made yet."""
         return Item(field.attributes, field=field)
+
+
+def named(attributes: Mapping[str, Any]) -> str:
+    """What tells a field from those beside it, for messages."""
+    words = ("param", "levelist", "step", "number")
+    return ",".join(f"{word}={attributes[word]}" for word in words if word in attributes) or str(dict(attributes))

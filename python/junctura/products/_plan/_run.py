@@ -15,6 +15,7 @@ from junctura.products._departures import Departures
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Places, Plan, Source
+from junctura.products._plan._unfinished import Unfinished
 
 _WINDOW = 64
 
@@ -31,17 +32,20 @@ class Ran:
         What each action did.
     told
         What was wrong.
+    unfinished
+        How many arrays never became fields, since ranks left without having offered their pieces.
 
     """
 
     fields: int
     actions: list[Counted]
     told: list[str]
+    unfinished: int = 0
 
     @property
     def failed(self) -> int:
-        """How often an action, or a sink, could not do with what came."""
-        return sum(counted.failed for counted in self.actions)
+        """How often an action, or a sink, could not do with what came, and how many arrays stayed unfinished."""
+        return sum(counted.failed for counted in self.actions) + self.unfinished
 
 
 def run(
@@ -97,8 +101,11 @@ def run(
             # What is read together with something else wakes nobody: only who finds nothing may wait.
             if not came:
                 _wait([inlet for inlet in open_inlets if not inlet.is_over])
+        lost = dict.fromkeys(text for inlet in inlets for text in inlet.unfinished.lost())
         flow.end()
-    return Ran(count, flow.all_counted(), wrong)
+        for text in lost:
+            tell(text)
+    return Ran(count, flow.all_counted(), wrong, len(lost))
 
 
 def _tell(flow: Flow, told: Callable[[str], None]) -> None:
@@ -121,12 +128,14 @@ class Inlet:
     def __init__(self, source: Source, pool: junctura.Pool, until_gone: Sequence[str], stack: ExitStack) -> None:
         self.pool = stack.enter_context(pool)
         self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
+        self.unfinished = stack.enter_context(Unfinished(self.pool, source.follow))
         options: dict[str, Any] = {"group": source.group} if source.group else {}
         self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
         self.is_over = False
 
     def drain(self, flow: Flow) -> int:
         """Lets through what has come; returns how many fields that were."""
+        self.unfinished.watch()
         are_gone = self.departures.all_are_gone()
         if are_gone:
             # All that they have offered is here then, if the server is, and as far as the window goes.
