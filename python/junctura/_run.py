@@ -25,6 +25,8 @@ _OF_PRODUCTS = {
     "--workers": "N",
     "--dask": "ADDRESS",
     "--until-gone": "NAME",
+    "--now": None,
+    "--patience": "TIME",
     "--announce": "URL",
     "--keep-going": None,
 }

@@ -79,9 +79,9 @@ def recipes(folder: Path, text: str) -> list[Recipe]:
     return load_all([file])
 
 
-def broker(folder: Path, pool: junctura.Pool | str, text: str, workers: int | None = 1, **more: Any) -> Broker:
+def broker(folder: Path, pool: junctura.Pool | str | None, text: str, workers: int | None = 1, **more: Any) -> Broker:
     """One for these requirements; products go below ``out``."""
-    url = pool if isinstance(pool, str) else pool.url
+    url = pool.url if isinstance(pool, junctura.Pool) else pool
     return Broker(recipes(folder, text), url, more.pop("out", folder / "out"), workers=workers, **more)
 
 

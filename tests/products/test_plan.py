@@ -25,13 +25,14 @@ from junctura.products.__main__ import plan_document
 from junctura.products._decode import decode, decodes
 from junctura.products._grid import regular_gg
 from junctura.products._operations import Statistics
+from junctura.products._patience import Patience
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
 from junctura.products._plan._flow import Flow
 from junctura.products._plan._gathering import OverSteps
 from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Source
-from junctura.products._plan._run import Inlet, _wait
+from junctura.products._plan._run import Inlet, Waiting
 from junctura.products._plan._sinks import Products
 
 
@@ -288,9 +289,10 @@ def test_a_source_that_has_much_leaves_others_their_turn() -> None:
         for step in range(200):
             give(pool, message, param="t", step=step)
         inlet = Inlet(Source("stream=enfo", None, None, ()), junctura.Pool(pool.url), [], stack)
+        waiting = Waiting([inlet], Patience(), None)
         while sum(counts) < 200:
             if not counts[-1]:
-                _wait([inlet])
+                waiting.wait()
             counts.append(inlet.drain(Flow()))
     assert sum(counts) == 200 and max(counts) <= 64
 

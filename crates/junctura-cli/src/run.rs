@@ -17,6 +17,7 @@ const EXAMPLES: &str = "Examples:
   junctura run requirements/*.yaml --pool unix:model             until all products are made
   junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
+  junctura run requirements/*.yaml --now                         of what is there now; waits for nothing
   junctura run t850.yaml --announce unix:default                 tell others of each product that is there
   junctura run requirements/*.yaml --keep-going                  those that are right, if some are wrong
   junctura run --schema requirement > recipe.schema.json         what a requirement may say, for an editor
@@ -95,7 +96,7 @@ struct Products {
         help = "What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)"
     )]
     name: Option<OsString>,
-    /// A store behind the pool: what it has is used, too
+    /// A store behind the pool: what it has is used, too; where no pool is served, it alone
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
     /// Where the products go (default: products)
@@ -110,6 +111,12 @@ struct Products {
     /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
     #[arg(long, value_name = "NAME")]
     until_gone: Vec<OsString>,
+    /// Make what the fields that are there allow, and end
+    #[arg(long)]
+    now: bool,
+    /// End when no client is left that could offer what is missing, and nothing has come for so long (default: 10s)
+    #[arg(long, value_name = "TIME")]
+    patience: Option<OsString>,
     /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
     #[arg(long, value_name = "URL")]
     announce: Option<OsString>,
@@ -138,6 +145,7 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
         ("--workers", &products.workers),
         ("--dask", &products.dask),
         ("--announce", &products.announce),
+        ("--patience", &products.patience),
     ] {
         if let Some(value) = value {
             words.push(joined(name, value));
@@ -153,6 +161,7 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
         ("--json", arguments.json),
         ("--quiet", arguments.quiet),
         ("--keep-going", products.keep_going),
+        ("--now", products.now),
     ] {
         words.extend(is_set.then(|| OsString::from(name)));
     }
@@ -202,14 +211,19 @@ mod tests {
             "unix:y",
             "--json",
             "--keep-going",
+            "--now",
+            "--patience",
+            "1min",
         ];
         let expected = [
             "--pool=unix:x",
             "--announce=unix:y",
+            "--patience=1min",
             "--until-gone=m-*",
             "--until-gone=n",
             "--json",
             "--keep-going",
+            "--now",
             "--",
             "a.yaml",
             "b.yaml",

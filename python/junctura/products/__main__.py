@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -21,10 +22,13 @@ from junctura._screen import say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._map.ranges import has_range
+from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
 from junctura.products._recipe import UNKNOWN
+from junctura.products._source import is_served
 from junctura.products._view import View
 
+_POOL = "unix:default"
 # So many of what failed are shown; --json has all.
 _SHOWN = 20
 # So much is shown of why, in characters.
@@ -67,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, or a plan; in YAML")
     add(
         "--pool",
-        default=os.environ.get("JUNCTURA_POOL") or "unix:default",
+        default=os.environ.get("JUNCTURA_POOL") or None,
         metavar="URL",
         help="where the fields are ($JUNCTURA_POOL, else unix:default)",
     )
@@ -78,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="what this calls itself in the pool",
     )
-    add("--behind", metavar="URL", help="a store behind the pool: what it has is used, too")
+    text = "a store behind the pool: what it has is used, too; where no pool is served, it alone"
+    add("--behind", metavar="URL", help=text)
     add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
     text = (
@@ -88,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--dask", metavar="ADDRESS", help=text)
     text = "end when everybody of this name has left the pool; * is anything, may be given again"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
+    add("--now", action="store_true", help="make what the fields that are there allow, and end")
+    text = "end when no client is left that could offer what is missing, and nothing has come for so long (10s)"
+    add("--patience", type=_time, default=END_S, metavar="TIME", help=text)
     text = "a pool in which each product is announced as soon as it is there (schema free)"
     add("--announce", metavar="URL", help=text)
     text = "name and leave out requirements that are wrong, and make the products of all others (exit status 1)"
@@ -104,6 +112,20 @@ def _workers(text: str) -> int | None:
     if not text.isdecimal() or not 0 < int(text) <= 1024:
         raise argparse.ArgumentTypeError(f"{text!r}: expected auto, or 1 to 1024")
     return int(text)
+
+
+def _time(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a time, as 30s or 10min")
+    return float(found[1]) * {"ms": 0.001, "min": 60, "m": 60, "h": 3600, "d": 86400}.get(found[2] or "s", 1)
+
+
+def _pool_of(given: argparse.Namespace) -> str | None:
+    """Where the fields are; None: a store has them, and no pool was named, nor is one served where it would be."""
+    if given.pool is None and given.behind and not given.until_gone and not is_served(_POOL):
+        return None
+    return str(given.pool or _POOL)
 
 
 def _plan_of(given: argparse.Namespace) -> Plan | None:
@@ -133,10 +155,17 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
 def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
+    options |= {"now": given.now, "patience": given.patience}
     is_interrupted = False
     with View(given.quiet) as view:
         broker = Broker(
-            recipes, given.pool, given.out, **options, observer=lambda event: view.show(event, broker.expected)
+            recipes,
+            _pool_of(given),
+            given.out,
+            **options,
+            observer=lambda event: view.show(event, broker.expected),
+            waits=view.waits,
+            ready=lambda: view.ready(f"{broker.expected} products to be made"),
         )
         try:
             broker.run()
@@ -181,19 +210,20 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.keep_going:
         raise InvalidArgument("--keep-going", "requirements that are wrong are left out, and this is a plan")
     if given.check:
-        said = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
+        checked = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
         in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
-        print(json.dumps(said, indent=1) if given.json else in_words)
+        print(json.dumps(checked, indent=1) if given.json else in_words)
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    ran = run(plan, given.pool, given.out, **options, name=given.name, told=_nothing if given.quiet else _tell)
-    told = json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet)
-    say(told, sys.stdout)
+    options |= {"name": given.name, "now": given.now, "patience": given.patience}
+    with View(given.quiet) as view:
+        told = _nothing if given.quiet else view.say
+        ran = run(
+            plan, _pool_of(given), given.out, **options, told=told, waits=view.waits, ready=lambda: view.ready("a plan")
+        )
+    said = json.dumps(plan_document(ran), indent=1) if given.json else _plan_in_words(ran, are_told=not given.quiet)
+    say(said, sys.stdout)
     return 1 if ran.failed else 0
-
-
-def _tell(text: str) -> None:
-    say(f"  {text}", sys.stderr)
 
 
 def _nothing(_text: str) -> None:
@@ -229,7 +259,8 @@ def _first(told: Sequence[str]) -> list[str]:
 
 def document(report: Report) -> dict[str, Any]:
     """A report as JSON has it."""
-    names = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "unannounced", "seconds")
+    counts = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "unannounced", "seconds")
+    names = (*counts, "ended", "nearest")
     return {
         "products": len(report.made),
         "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
@@ -250,8 +281,10 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
     if report.unannounced:
         lines.append(f"{report.unannounced} could not be announced: {report.unannounced_cause}")
     if report.failed:
-        lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made:")
+        why = f", since {report.ended}" if report.ended else ""
+        lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made{why}:")
         lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
+        lines += [f"nearest: {text}" for text in report.nearest]
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ can come; what is missing then, it names.
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import time
 from collections import Counter
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import junctura
-from junctura.errors import InvalidArgument
+from junctura.errors import Closed, Disconnected, InvalidArgument
 from junctura.products import _tasks
 from junctura.products._announce import Announcer
 from junctura.products._claims import Claims
@@ -30,18 +31,25 @@ from junctura.products._departures import Departures
 from junctura.products._desk import Desk
 from junctura.products._graph import Graph, Product, Ready
 from junctura.products._make import is_named, is_quick, is_there, patience_s
+from junctura.products._nearest import Near, in_words, nearest
 from junctura.products._outputs._place import clear, size
+from junctura.products._patience import END_S, Patience, present
 from junctura.products._preparing import Preparing
 from junctura.products._questions import Questions
 from junctura.products._recipe import UNKNOWN, Recipe, Wanted
-from junctura.products._report import Failed, Made, Report
+from junctura.products._report import Failed, Made, Report, Waits
+from junctura.products._source import opened
 from junctura.products._tasks import Done, Job, Task, Weights
+from junctura.products._words import Key
 
 if TYPE_CHECKING:
     import distributed
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
+# So many clients are named.
+_NAMES_MAX = 8
+_NOBODY = "no client is connected that could offer what is missing"
 
 
 class Broker:
@@ -52,7 +60,7 @@ class Broker:
     recipes
         What is wanted.
     source
-        Where the producers' pool is.
+        Where the producers' pool is; None: fields come from `store` alone, and it ends when all of them have come.
     out
         The directory of the products.
     workers
@@ -68,6 +76,15 @@ class Broker:
         What it calls itself in the producers' pool.
     observer
         Is called with each event.
+    now
+        Whether to make what the fields present allow, and to wait for no others.
+    patience
+        When fields of these producers have come, or others like them, and no client is connected that could offer what
+        is missing, it ends after so many seconds without progress.
+    waits
+        Is called when nothing has come for a while.
+    ready
+        Is called if nothing has been offered yet that is asked for: whatever is from now on comes here.
     announce
         A pool in which each product is announced, as soon as it is there; by default none.
     memory
@@ -78,7 +95,7 @@ class Broker:
     def __init__(
         self,
         recipes: Sequence[Recipe],
-        source: str,
+        source: str | None,
         out: Path,
         *,
         workers: int | None = None,
@@ -87,6 +104,10 @@ class Broker:
         until_gone: Sequence[str] = (),
         name: str = _tasks.BROKER,
         observer: Callable[[Made | Failed], None] | None = None,
+        now: bool = False,
+        patience: float = END_S,
+        waits: Callable[[Waits], None] | None = None,
+        ready: Callable[[], None] | None = None,
         announce: str | None = None,
         memory: int | None = None,
     ) -> None:
@@ -94,7 +115,13 @@ class Broker:
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
-        self.source = junctura.Pool(source, name=name, store=store)
+        self.source = opened(source, store, name, self._asked())
+        # What else comes is not waited for.
+        self._is_now = now or source is None
+        self._patience, self._waits = Patience(patience), waits
+        self._ready = ready
+        # The producers of inputs that have come, by number; 0 is a store.
+        self._producers: set[int] = set()
         self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = Departures(self.source, self.until_gone)
@@ -183,19 +210,30 @@ class Broker:
             named = [self.out / one.name() for one in wanted if is_named(one)]
             clear([*named, *(made.path for made in self.report.made)])
 
+    def _asked(self) -> list[str]:
+        return [text for recipe in self.recipes for text in recipe.sources()]
+
     def _serve(self) -> None:
-        asked = (text for recipe in self.recipes for text in recipe.sources())
         with (
             self._departures,
-            Questions(self.source, asked, _WINDOW) as inputs,
+            Questions(self.source, self._asked(), _WINDOW, until_live=self._is_now) as inputs,
         ):
+            self._patience.progressed()
+            inputs.sync()
+            self._take_inputs(inputs)
+            if self._ready is not None and not self.report.inputs and not self._is_through():
+                self._ready()
             while not self._is_through():
                 self._take_inputs(inputs)
                 self.desk.give()
                 # What has come may be more to give.
-                if not self.crew.take(self.desk.take):
+                if self.crew.take(self.desk.take):
+                    self._patience.progressed()
+                else:
                     self._wait()
-        for product in self.graph.open():
+        left = self.graph.open()
+        self.report.nearest = [near.text for near in self._nearest(left)]
+        for product in left:
             self._fail(product.number, self._open(product).cause)
 
     def _open(self, product: Product) -> Failed:
@@ -216,9 +254,57 @@ class Broker:
         pools = [self.pool] if self._is_over else [self.source, self.pool]
         for descriptor in (*(pool.fileno() for pool in pools), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
-        for descriptor, _ in poll.poll():
+        # What is being made is no waiting.
+        is_waiting = self.desk.is_idle and not self._is_over
+        found = poll.poll(math.ceil(1000 * self._patience.left_s) if is_waiting else None)
+        for descriptor, _ in found:
             if descriptor in self.crew.descriptors:
                 self.crew.look(descriptor)
+        if is_waiting and not found and not self._patience.left_s:
+            self._look()
+
+    def _look(self) -> None:
+        """Says what is waited for when nothing has come for a while, and ends where nothing can come any more."""
+        try:
+            here = present(self.source)
+            left = self.graph.open()
+            near = self._nearest(left)
+            # A store has what several producers made.
+            gone = self._producers - here.clients
+            if self.until_gone:
+                are_late = self._departures.are_unseen and (0 in gone or len(gone) >= len(self.until_gone))
+                is_left = not are_late
+            else:
+                was_there = bool(gone) or any(one.is_of_its_producer for one in near)
+                is_left = bool(here.names) or not was_there
+        except (Closed, Disconnected):
+            return
+        look = self._patience.look(is_left=is_left)
+        if self._waits is not None:
+            self._waits(Waits(tuple(self._waiting(left, near, here.names)), look.says))
+        if look.ends and self.until_gone:
+            self._departures.give_up()
+        elif look.ends:
+            self._is_over = True
+            self.report.ended = _NOBODY
+
+    def _missing(self, products: Iterable[Product]) -> list[Key]:
+        return list(dict.fromkeys(key for product in products for key in self.graph.missing(product)))
+
+    def _nearest(self, products: Iterable[Product]) -> list[Near]:
+        """What there is in place of fields that are missing; nothing where the pool has ended."""
+        with contextlib.suppress(Closed, Disconnected):
+            return nearest(self.source, self._missing(products))
+        return []
+
+    def _waiting(self, products: Sequence[Product], near: Iterable[Near], names: Sequence[str]) -> list[str]:
+        keys = self._missing(products)
+        lines = [f"waits for {len(keys)} fields, of {len(products)} products: {in_words(keys)}"]
+        lines += [one.text for one in near]
+        if self._departures.are_unseen:
+            lines.append(f"nobody called {' or '.join(self._departures.names)} has been there yet")
+        lines.append(f"connected are {', '.join(names[:_NAMES_MAX])}" if names else _NOBODY)
+        return lines
 
     def _take_inputs(self, inputs: Questions) -> None:
         """Takes what has come, until there is nothing."""
@@ -235,6 +321,8 @@ class Broker:
         return count > 0
 
     def _take_input(self, obj: junctura.Object) -> None:
+        self._patience.progressed()
+        self._producers.add(obj.producer)
         nodes = [self.graph.nodes[node] for node in self.graph.inputs(obj.attributes)]
         fresh = [node.number for node in nodes if node.source is None]
         for node in nodes:

@@ -33,6 +33,7 @@ class Departures:
         # Those who are there, and the names that somebody has had.
         self._there: set[int] = set()
         self._seen: set[str] = set()
+        self._is_given_up = False
         for one in pool.stat()["clients"] if names else []:
             self._joined(one["client"], one["name"])
 
@@ -42,6 +43,20 @@ class Departures:
             self._there.add(client)
             self._seen.update(patterns)
 
+    @property
+    def are_unseen(self) -> bool:
+        """Whether producers are waited for, and nobody of their names has been there since this began."""
+        return self._events is not None and not self._seen and not self._is_given_up
+
+    def give_up(self) -> None:
+        """They have been there before this began: it is as if the last of them had left just now."""
+        self._is_given_up = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The producers that are waited for."""
+        return tuple(sorted(self._names))
+
     def all_are_gone(self) -> bool:
         """Whether somebody of each name has been there, and nobody of them is."""
         if self._events is None:
@@ -50,7 +65,7 @@ class Departures:
             try:
                 event = self._events.next(timeout=0)
             except junctura.Timeout:
-                return not self._there and len(self._seen) == len(self._names)
+                return not self._there and (self._is_given_up or len(self._seen) == len(self._names))
             except (junctura.Closed, junctura.Disconnected):
                 return True
             if event is None:

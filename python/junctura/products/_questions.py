@@ -29,15 +29,17 @@ class Questions:
         Each no longer than a selector may be.
     window
         How many objects may be held at once, in all follows together; but at least some in each.
+    until_live
+        Whether to end when all has come that is there now.
 
     """
 
-    def __init__(self, pool: junctura.Pool, selectors: Iterable[str], window: int) -> None:
+    def __init__(self, pool: junctura.Pool, selectors: Iterable[str], window: int, *, until_live: bool = False) -> None:
         texts = list(joined(sorted(set(selectors))))
         share = max(window // max(1, len(texts)), min(window, 16))
         self._pool = pool
         with contextlib.ExitStack() as stack:
-            follows = (pool.follow(text, window=share, gaps="ignore") for text in texts)
+            follows = (pool.follow(text, window=share, gaps="ignore", until_live=until_live) for text in texts)
             self._follows = [stack.enter_context(follow) for follow in follows]
             # All of them are there: they end with this.
             self._stack = stack.pop_all()
@@ -50,7 +52,8 @@ class Questions:
     def take(self, each: Callable[[junctura.Object], None]) -> tuple[int, bool]:
         """Takes all that have come; returns how many that were, and whether none can come any more."""
         found = [take_all(follow, each) for follow in self._follows]
-        return sum(count for count, _ in found), any(has_ended for _, has_ended in found)
+        # Those that end when all has come do so one by one; a server that ends, ends all of them.
+        return sum(count for count, _ in found), all(has_ended for _, has_ended in found)
 
     def __enter__(self) -> Self:
         return self

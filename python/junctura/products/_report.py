@@ -28,6 +28,23 @@ class Failed:
     cause: str
 
 
+@dataclass(frozen=True)
+class Waits:
+    """Nothing has come for a while.
+
+    Attributes
+    ----------
+    lines
+        What is waited for, what there is that is nearest to it, and who is connected.
+    is_new
+        Whether it is to be said, and not only kept on the screen.
+
+    """
+
+    lines: tuple[str, ...]
+    is_new: bool
+
+
 @dataclass
 class Report:
     """What became of it all.
@@ -50,6 +67,10 @@ class Report:
         How many products are there that could not be announced, and why.
     seconds
         From beginning to end.
+    ended
+        Why it ended before all was made, where that was not the end of what it waited for; else empty.
+    nearest
+        For some of the fields that did not come, what is there that is nearest, in words.
 
     """
 
@@ -64,6 +85,8 @@ class Report:
     unannounced: int = 0
     unannounced_cause: str = ""
     seconds: float = 0.0
+    ended: str = ""
+    nearest: list[str] = field(default_factory=list)
 
     @property
     def latency_ms(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from junctura._screen import Screen, bar
-from junctura.products._report import Failed, Made
+from junctura.products._report import Failed, Made, Waits
 
 _WIDTH = 30
 _EVERY_S = 0.1
@@ -28,6 +28,7 @@ class View:
         self.made = self.failed = 0
         self._screen = Screen(quiet)
         self._shown = 0.0
+        self._since = ""
 
     def show(self, event: Made | Failed, count: int) -> None:
         """One more of so many is made, or cannot be."""
@@ -45,6 +46,22 @@ class View:
         self._shown = now
         last = event.path.name if isinstance(event, Made) else event.product
         self._screen.draw([f"  products {bar(done, count, _WIDTH)} {self.made}/{count}{self._failures()}  {last[:40]}"])
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._screen.say(f"  {text}")
+
+    def ready(self, text: str) -> None:
+        """What comes from now on is taken."""
+        self._screen.say(f"  ready: {text}")
+
+    def waits(self, waits: Waits) -> None:
+        """Nothing has come for a while: what is waited for stays below what was said, until something comes."""
+        if waits.is_new:
+            self._since = time.strftime("%H:%M:%S")
+            self._screen.say(*(f"  {line}" for line in waits.lines))
+        self._screen.draw([f"  at {self._since}: {waits.lines[0]}"])
+        self._shown = 0.0
 
     def _failures(self) -> str:
         return f", {self.failed} cannot be made" if self.failed else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from junctura import _forks
 from junctura._labels import needed
+from junctura.products._complaints import silence
 from junctura.products._field import Field
 from junctura.products._outputs._quiet import quiet
 
@@ -35,7 +36,16 @@ def parameter(field: Field) -> Parameter | None:
 
 def key_of(field: Field) -> tuple[str, str | int]:
     """Which key of ecCodes says the parameter, and its value."""
-    given = str(field.attributes.get("paramId", field.param))
+    return _key(str(field.attributes.get("paramId", field.param)))
+
+
+def is_known(param: str) -> bool:
+    """Whether ecCodes knows a parameter of this short name or number, on some kind of level."""
+    with silence():
+        return any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
+
+
+def _key(given: str) -> tuple[str, str | int]:
     if match := re.fullmatch(r"(\d+)(?:\.(\d+))?", given):
         table = int(match[2] or 128)
         return "paramId", int(match[1]) + (0 if table == 128 else table * 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -12,12 +13,17 @@ from typing import Any
 
 import junctura
 from junctura.products._departures import Departures
+from junctura.products._patience import END_S, Patience, Present, present
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Places, Plan, Source
 from junctura.products._plan._unfinished import Unfinished
+from junctura.products._report import Waits
+from junctura.products._source import opened
 
 _WINDOW = 64
+# So many clients are named.
+_NAMES_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,18 @@ class Ran:
 
 def run(
     plan: Plan,
-    pool: str,
+    pool: str | None,
     out: Path,
     *,
     name: str = "plan",
     store: str | None = None,
     workers: int | None = None,
     until_gone: Sequence[str] = (),
+    now: bool = False,
+    patience: float = END_S,
     told: Callable[[str], None] = print,
+    waits: Callable[[Waits], None] | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> Ran:
     """Lets fields through a plan as they come; waits until its sources have ended.
 
@@ -66,7 +76,7 @@ def run(
     plan
         Which.
     pool
-        Where the fields are, unless a source says it.
+        Where the fields are, unless a source says it; None: in `store` alone, and it ends when all have come.
     out
         The folder of files and products.
     name
@@ -77,8 +87,17 @@ def run(
         Processes that make products.
     until_gone
         Names of producers: when the last of them has left, nothing more comes.
+    now
+        Whether to end when the fields that are there have come.
+    patience
+        When fields of producers have come that had left before this began, it ends after so many seconds in which
+        nothing has come and nobody of the names that it waits for has been there.
     told
         Is called with what is wrong with a field; the others go on.
+    waits
+        Is called when nothing has come for a while.
+    ready
+        Is called if nothing has been offered yet that is followed: whatever is from now on comes here.
 
     """
     wrong: list[str] = []
@@ -89,18 +108,33 @@ def run(
 
     with ExitStack() as stack:
         inlets = [
-            Inlet(source, junctura.Pool(source.pool or pool, name=name, store=store), until_gone, stack)
+            Inlet(
+                source,
+                opened(source.pool or pool, store, name, [source.follow]),
+                until_gone,
+                stack,
+                until_live=until_live,
+            )
             for source in plan.sources
+            for until_live in [now or (source.pool or pool) is None]
         ]
         flow = plan.flow(Places(plan.folder, out, workers))
         _tell(flow, tell)
+        waiting = Waiting(inlets, Patience(patience), waits)
+        for inlet in inlets:
+            inlet.sync()
         count = 0
         while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
             came = sum(inlet.drain(flow) for inlet in open_inlets)
             count += came
             # What is read together with something else wakes nobody: only who finds nothing may wait.
-            if not came:
-                _wait([inlet for inlet in open_inlets if not inlet.is_over])
+            if came:
+                waiting.progressed()
+                continue
+            if ready is not None and not count:
+                ready()
+                ready = None
+            waiting.wait()
         lost = dict.fromkeys(text for inlet in inlets for text in inlet.unfinished.lost())
         flow.end()
         for text in lost:
@@ -114,39 +148,77 @@ def _tell(flow: Flow, told: Callable[[str], None]) -> None:
         _tell(branch, told)
 
 
-def _wait(inlets: Sequence[Inlet]) -> None:
-    poll = select.poll()
-    for inlet in inlets:
-        poll.register(inlet.pool, select.POLLIN)
-    if inlets:
-        poll.poll()
+class Waiting:
+    """Waits until a source has something, says so where that takes long, and knows when nothing more can come."""
+
+    def __init__(self, inlets: Sequence[Inlet], patience: Patience, waits: Callable[[Waits], None] | None) -> None:
+        self._inlets, self._patience, self._waits = inlets, patience, waits
+
+    def progressed(self) -> None:
+        """Something has come."""
+        self._patience.progressed()
+
+    def wait(self) -> None:
+        """Returns when something may have come, or nothing more can."""
+        inlets = [inlet for inlet in self._inlets if not inlet.is_over]
+        poll = select.poll()
+        for inlet in inlets:
+            poll.register(inlet.pool, select.POLLIN)
+        if inlets and not poll.poll(math.ceil(1000 * self._patience.left_s)) and not self._patience.left_s:
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self._look(inlets)
+
+    def _look(self, inlets: Sequence[Inlet]) -> None:
+        here = [present(inlet.pool) for inlet in inlets]
+        look = self._patience.look(is_left=not all(map(Inlet.is_late, inlets, here)))
+        if self._waits is not None:
+            lines = [line for inlet, one in zip(inlets, here, strict=True) for line in inlet.waits_for(one)]
+            self._waits(Waits(tuple(lines), look.says))
+        for inlet in inlets if look.ends else ():
+            inlet.departures.give_up()
 
 
 class Inlet:
     """A source that is followed."""
 
-    def __init__(self, source: Source, pool: junctura.Pool, until_gone: Sequence[str], stack: ExitStack) -> None:
+    def __init__(
+        self,
+        source: Source,
+        pool: junctura.Pool,
+        until_gone: Sequence[str],
+        stack: ExitStack,
+        *,
+        until_live: bool = False,
+    ) -> None:
+        self.source = source
+        # Whose fields have come.
+        self.producers: set[int] = set()
         self.pool = stack.enter_context(pool)
         self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
         self.unfinished = stack.enter_context(Unfinished(self.pool, source.follow))
         options: dict[str, Any] = {"group": source.group} if source.group else {}
+        options["until_live"] = until_live
         self.follow = stack.enter_context(self.pool.follow(source.follow, window=_WINDOW, gaps="ignore", **options))
         self.is_over = False
+
+    def sync(self) -> None:
+        """All that was offered before is here then, if the server is, and as far as the window goes."""
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            self.pool.sync()
 
     def drain(self, flow: Flow) -> int:
         """Lets through what has come; returns how many fields that were."""
         self.unfinished.watch()
         are_gone = self.departures.all_are_gone()
         if are_gone:
-            # All that they have offered is here then, if the server is, and as far as the window goes.
-            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-                self.pool.sync()
+            self.sync()
         count = 0
         # Released when all is done with it, and it lasts: of a group, another one gets it if this one dies before.
         with ExitStack() as held:
             # Other sources have their turn, too.
             while count < _WINDOW and (obj := self._next()) is not None:
                 held.enter_context(obj)
+                self.producers.add(obj.producer)
                 flow.take([Item(obj.attributes, source=obj, pool=self.pool)])
                 count += 1
                 if not flow.is_unsettled:
@@ -154,6 +226,20 @@ class Inlet:
             flow.settle()
         self.is_over |= are_gone and not count
         return count
+
+    def is_late(self, here: Present) -> bool:
+        """Whether it began when those that it waits for had left: as many have offered what came as it has names."""
+        gone = self.producers - here.clients
+        return self.departures.are_unseen and (0 in gone or len(gone) >= len(self.departures.names))
+
+    def waits_for(self, here: Present) -> list[str]:
+        """What it waits for, in words."""
+        names = " or ".join(self.departures.names)
+        lines = [f"waits for {self.source.follow}{f', until {names} have left' if names else ''}"]
+        if self.departures.are_unseen:
+            lines.append(f"nobody called {names} has been there yet")
+        connected = ", ".join(here.names[:_NAMES_MAX]) or "nobody that could offer anything"
+        return [*lines, f"connected is {connected}"]
 
     def _next(self) -> junctura.Object | None:
         """What has come, if anything has."""
