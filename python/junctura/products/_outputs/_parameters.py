@@ -9,7 +9,6 @@ from typing import Any
 
 from junctura import _forks
 from junctura._labels import needed
-from junctura.products._complaints import silence
 from junctura.products._field import Field
 from junctura.products._outputs._quiet import quiet
 
@@ -41,8 +40,13 @@ def key_of(field: Field) -> tuple[str, str | int]:
 
 def is_known(param: str) -> bool:
     """Whether ecCodes knows a parameter of this short name or number, on some kind of level."""
-    with silence():
-        return any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
+    return any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
+
+
+def units_of(param: str) -> str:
+    """The unit that ecCodes has for a parameter; empty where it knows none, or one that depends on the level."""
+    found = {known.units for level in (False, True) if (known := _looked_up(_key(param), level))}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _key(given: str) -> tuple[str, str | int]:

@@ -27,6 +27,7 @@ from junctura.products._plan._actions import (
 )
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._gathering import Formulas, OverSteps
+from junctura.products._plan._knowing import Known
 from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
@@ -74,7 +75,7 @@ class Plan:
         try:
             PLAN.check(document.value)
             self._said = document.value
-            _check(self._said, self.folder)
+            _check(self._said, self.folder, Known())
         except Wrong as wrong:
             raise document.error(wrong) from None
 
@@ -141,20 +142,22 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _check(said: dict[str, Any], folder: Path) -> None:
+def _check(said: dict[str, Any], folder: Path, known: Known) -> None:
     for index, item in enumerate(said.get("actions", [])):
         ((name, value),) = item.items()
         with at("actions", index, name):
             _action(name, value, folder)
+            known = known.behind(name, value)
     for index, item in enumerate(said["sinks"]):
         ((name, value),) = item.items()
         with at("sinks", index, name):
-            _check_sink(name, value, folder)
+            _check_sink(name, value, folder, known)
 
 
-def _check_sink(name: str, value: Any, folder: Path) -> None:
+def _check_sink(name: str, value: Any, folder: Path, known: Known) -> None:
+    known.check_sink(name, value)
     if name == "plan":
-        _check(value, folder)
+        _check(value, folder, known)
     elif name == "product":
         _recipes(value, folder)
     elif name == "file":
