@@ -129,11 +129,10 @@ class Course:
         return frozenset(self._asking)
 
     def counts(self) -> dict[str, int]:
-        """How many tasks came to which end; an `each` counts by its tasks, where it has any."""
+        """How many tasks came to which end; an `each` counts by its tasks, unless it failed for a reason of its own."""
         counted = dict.fromkeys(_NOTED.values(), 0)
         for part in self.parts.values():
-            is_counted = not part.is_template or (part.seen == 0 and part.phase is not Phase.DONE)
-            if part.is_over and is_counted:
+            if part.is_over and _counts(part):
                 counted[_NOTED[part.phase]] += 1
         return counted
 
@@ -390,7 +389,11 @@ class Course:
         self._actions.append(ev.End(part.task.name, part.attempt, at_once))
 
     def _cancel(self, part: Part, cause: str) -> None:
-        self._become(part, Phase.CANCELLED, cause)
+        if part.was_done and not self._stopping:
+            # An earlier run had it done, and nobody needs it again.
+            self._become(part, Phase.DONE)
+        else:
+            self._become(part, Phase.CANCELLED, cause)
 
     # Who is over.
 
@@ -398,6 +401,7 @@ class Course:
         self._move(part, phase)
         self._has_failed = self._has_failed or (phase in (Phase.FAILED, Phase.SKIPPED) and not part.is_well)
         words = {"allowed": True} if phase is Phase.FAILED and part.task.may_fail else {}
+        words |= {"counts": _counts(part)} if part.is_template else {}
         self._note(_NOTED[phase], task=part.task.name, cause=cause, **words)
         self._unsettle()
         if part.template is not None:
@@ -595,6 +599,7 @@ class Course:
                 self._remember_seen(self.parts[seen.of], seen)
         for part in self.parts.values():
             part.attempt = past.attempts.get(part.task.name, 0)
+            part.was_done = part.task.name in past.done
             if part.task.name in past.done and not part.task.service and not part.is_template and part.template is None:
                 self._move(part, Phase.DONE)
                 self._count(part)
@@ -611,6 +616,11 @@ class Course:
         template.open += not seen.is_done
         self._before.setdefault(seen.of, {}).setdefault(seen.key, []).append(part)
         self._add(part)
+
+
+def _counts(part: Part) -> bool:
+    """Whether it is one of the tasks that are counted: an `each` is none, but where it ends badly by itself."""
+    return not part.is_template or (part.phase is not Phase.DONE and (part.seen == 0 or bool(part.cause)))
 
 
 def _name_in_file(part: Part) -> str:

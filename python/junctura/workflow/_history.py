@@ -116,6 +116,8 @@ class Course:
         One of `OUTCOMES`; empty while there is none.
     outcome_at, cause
         When and why.
+    counts
+        Whether it is one of the tasks that are counted: what makes tasks for objects (`each`) is none.
     cores
         What it occupies, where the record says so.
     end_asked
@@ -135,6 +137,7 @@ class Course:
     outcome: str = ""
     outcome_at: float | None = None
     cause: str = ""
+    counts: bool = True
     cores: int | None = None
     end_asked: tuple[float, str] | None = None
 
@@ -224,9 +227,14 @@ class History:
         """When an attempt ran, or, where it never did, until when it waited for that."""
         return self.end_of(attempt) if attempt.begin_at is None else attempt.begin_at
 
+    @property
+    def tasks(self) -> list[Course]:
+        """The courses that are counted."""
+        return [course for course in self.courses.values() if course.counts]
+
     def count(self, outcome: str) -> int:
         """How many tasks came to such an end."""
-        return sum(course.outcome == outcome for course in self.courses.values())
+        return sum(course.outcome == outcome for course in self.tasks)
 
 
 def read(run: str | os.PathLike[str]) -> History:
@@ -400,6 +408,8 @@ class Reader:
     def _take_ready(self, line: Line, at: float) -> None:
         is_new = _text(line, "task") not in self.history.courses
         course, reason = self._course(line, at), _reason(line.get("reason"))
+        if (each := self.history.courses.get(_text(line, "each"))) is not None:
+            each.counts = False
         self._ready[course.name] = at
         if reason.kind == "restart" and course.attempts:
             return
@@ -447,6 +457,7 @@ class Reader:
     def _take_outcome(self, line: Line, at: float) -> None:
         course = self._course(line, at)
         course.outcome, course.outcome_at, course.cause = line["kind"], at, _text(line, "cause")
+        course.counts = line["counts"] is not False if "counts" in line else course.counts
 
     def _take_event(self, line: Line, at: float) -> None:
         if len(self.history.events) == _EVENTS_MAX:

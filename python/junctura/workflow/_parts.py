@@ -59,6 +59,8 @@ class Part:
         Of an `each`: no more are made.
     cause
         Of an `each`: why it fails, besides by its tasks.
+    was_done
+        Whether an earlier run had it done.
     users_left
         Of a service: how many of its users are not over.
 
@@ -78,6 +80,7 @@ class Part:
     seen: int = 0
     is_closed: bool = False
     cause: str = ""
+    was_done: bool = False
     users_left: int = 0
 
     @property

@@ -305,7 +305,7 @@ class Run:
         if note.kind == "end":
             begun = self._begun.pop(task, None)
             return {**note.words, "seconds": 0.0 if begun is None else round(time.monotonic() - begun, 6)}
-        if note.kind in ("failed", "skipped"):
+        if note.kind in ("failed", "skipped") and note.words.get("counts", True):
             self._failures[task] = note.words["cause"]
         return note.words
 

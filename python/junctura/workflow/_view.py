@@ -187,7 +187,8 @@ class View:
         return [text, *self._tail(self._logs.get(name, ""))]
 
     def _became(self, name: str, state: str, event: dict[str, Any]) -> list[str]:
-        self._become(name, state)
+        # What has made tasks for objects is none itself.
+        self._become(name, state if event.get("counts", True) else "")
         self._logs.pop(name, None)
         cause = f": {clean(str(event['cause']))}" if event.get("cause") else ""
         if state == "failed" and self._screen.is_terminal and sum(self._counts("failed")) <= _TOLD_MAX:

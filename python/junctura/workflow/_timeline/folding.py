@@ -38,7 +38,7 @@ class Group:
 def groups(history: History, *, services: bool) -> list[Group]:
     """Tasks by kind, in the order in which the kinds are first spoken of, each with the form that there is room for."""
     kinds: dict[str, list[Course]] = {}
-    for course in history.courses.values():
+    for course in history.tasks:
         if course.service == services:
             kinds.setdefault(course.of, []).append(course)
     if len(kinds) > _KINDS_MAX:

@@ -76,7 +76,7 @@ def _origin(history: History) -> str:
 
 
 def _summary(history: History) -> str:
-    courses = history.courses.values()
+    courses = history.tasks
     ended = {word: history.count(word) for word in ("done", "failed", "skipped", "cancelled")}
     again = sum(max(0, len(course.attempts) - 1) for course in courses)
     most, mean, known = cores(history)
@@ -119,7 +119,7 @@ def _link(link: Link, length: float) -> str:
 
 
 def _table(history: History, attribution: Attribution) -> str:
-    courses = list(history.courses.values())
+    courses = history.tasks
     said = f"{count(len(courses), 'task')}, each with what it waited for and for how long."
     if len(courses) > _ROWS_MAX:
         courses = sorted(courses, key=lambda one: one.outcome == "done")[:_ROWS_MAX]
