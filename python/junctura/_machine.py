@@ -35,6 +35,16 @@ def memory_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
     return int(min([physical, *_limits(proc, groups, "memory", _bytes)]))
 
 
+def free_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
+    """How much memory this process and its children may take now, without others losing theirs."""
+    most = memory_bytes(proc, groups)
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = (proc / "meminfo").read_text().splitlines()
+        available = next(line for line in lines if line.startswith("MemAvailable:"))
+        return min(most, 1024 * int(available.split()[1]))
+    return most
+
+
 def spacious() -> Path:
     """A directory on a disk for what memory has no room for: ``$TMPDIR``, else ``/var/tmp``, which is not in memory."""
     there = Path("/var/tmp")

@@ -35,6 +35,14 @@ _FILES = {
     "spherical_harmonics.grib": {"T63": 1},
     "t_analysis_and_fc_0.grib": {"5/5": 1},
     "t_on_different_level_types.grib": {"5/5": 2},
+    "odd/alternate-scanning.grib": {"0.1/0.1@51/-10/34/19": 1},
+    "odd/cams-egg4-monthly.grib": {"27x27@9.5/-10/-10/9.5": 4},
+    "odd/cfrzr_and_cprat.grib": {"45x90@88/0/-88/356": 4},
+    "odd/hdate.grib": {"5/5": 1},
+    "odd/shifted_ll_subarea.grib": {"11x19@73/-27/33/45": 2},
+    "odd/single_gridpoint.grib": {"1x1@51.07/7.27/51.07/7.27": 6},
+    "odd/soil-surface-level-mix.grib": {"2/2@50/0/40/10": 10},
+    "odd/t_year_missing.grib": {"30/30": 1},
 }
 
 
@@ -56,7 +64,7 @@ def _outcome(message: bytes) -> str:
 
 
 def test_no_file_is_forgotten(shared: Path) -> None:
-    assert {path.name for path in shared.glob("*.grib*")} >= set(_FILES)
+    assert {str(path.relative_to(shared)) for path in shared.rglob("*.grib*")} >= set(_FILES)
 
 
 def test_missing_values_of_a_file_are_not_numbers(shared: Path) -> None:
@@ -218,15 +226,29 @@ def test_an_area_of_gaussian_rows_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "ends"),
-    [((180, 360), (89.5, 0.5, -89.5, 359.5)), ((11, 11), (50.2, 0, 40.2, 10)), ((1, 11), (50, 0, 50, 10))]
-    + [((11, 11), (50, 0, 43, 7)), ((5, 5), (10, 3, 10, 7))],
+    ("name", "ends"),
+    [
+        ("180x360@89.5/0.5/-89.5/359.5", (89.5, 0.5, -89.5, 359.5)),
+        ("11x11@50.2/0/40.2/10", (50.2, 0, 40.2, 10)),
+        ("1x11@50/0/50/10", (50, 0, 50, 10)),
+        ("11x1@50/3/40/3", (50, 3, 40, 3)),
+        ("1x1@51.07/7.27/51.07/7.27", (51.07, 7.27, 51.07, 7.27)),
+        ("11x19@73/-27/33/45", (73, 333, 33, 45)),
+        ("3x5@10/-170/4/-130", (10, 190, 4, 230)),
+    ],
 )
-def test_rows_that_are_none_of_a_whole_grid_are_refused_by_name(
-    shape: tuple[int, int], ends: tuple[float, float, float, float]
+def test_rows_that_are_none_of_a_whole_grid_are_named_by_their_ends(
+    name: str, ends: tuple[float, float, float, float]
 ) -> None:
-    with pytest.raises(Unsupported, match="regular_ll"):
-        decode(grib_messages.latlon(*shape, ends, np.zeros(shape)))
+    rows, columns = map(int, name.partition("@")[0].split("x"))
+    values = _RNG.normal(size=(rows, columns))
+    field = decode(grib_messages.latlon(rows, columns, ends, values))
+    assert field.on == grid(name) and np.allclose(field.values, values, rtol=0, atol=_PACKED)
+
+
+def test_several_rows_on_one_parallel_are_refused() -> None:
+    with pytest.raises(Corrupt, match="5 rows from 10"):
+        decode(grib_messages.latlon(5, 5, (10, 3, 10, 7), np.zeros((5, 5))))
 
 
 @pytest.mark.parametrize(

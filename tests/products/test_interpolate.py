@@ -214,8 +214,6 @@ def test_what_cannot_be_is_refused() -> None:
         to_grid(field, _on("2/2"), "cubic")  # type: ignore[arg-type]
     with pytest.raises(Unsupported, match="conservative weights F48 -> points@1/2"):
         to_grid(field, _on("points@1/2"), "conservative")
-    with pytest.raises(InvalidArgument, match="whole grids"):
-        weights(_on("2/2@72/-24/34/44"), _on("1/1"))
     with pytest.raises(InvalidArgument, match="spherical harmonics"):
         prepare("F48", "T63")
     with pytest.raises(InvalidArgument):

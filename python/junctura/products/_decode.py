@@ -9,7 +9,6 @@ the name that GRIB has for it, rather than taken for something else.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.field import FLAGS, Order, mars_of, values_of, values_of_simple
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_gg, regular_ll, spectral
+from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_area, regular_gg, regular_ll, spectral
 from junctura.products._header import LEVEL, header_of, level_of
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
@@ -313,7 +312,7 @@ def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
     extent = _extent(message)
     name = f"grid regular_ll of {extent.says()}"
     if extent.rows < 2 or extent.columns < 2:
-        raise Unsupported(name, "one row or column does not say which grid it is of")
+        return _alone(message, extent, name)
     dlon = (extent.east - extent.west) / (extent.columns - 1)
     dlat = (extent.north - extent.south) / (extent.rows - 1)
     for axis, between in (("i", dlon), ("j", dlat)):
@@ -321,9 +320,22 @@ def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
             _agree(extent, between, message.degrees(f"{axis}DirectionIncrementInDegrees"))
     try:
         whole = regular_ll(_divisor(360, dlon), _divisor(180, dlat))
-    except (InvalidArgument, ZeroDivisionError) as error:
-        raise Unsupported(name, f"no rows or columns of a whole grid: {error}") from error
-    return _placed(message, whole, extent, name)
+    except (InvalidArgument, ZeroDivisionError):
+        return _alone(message, extent, name)
+    return _placed(message, whole, extent, name) if _is_part(whole, extent) else _alone(message, extent, name)
+
+
+def _alone(message: _Message, extent: _Extent, name: str) -> tuple[Grid, Floats]:
+    """Values on rows and columns that are none of a whole grid."""
+    values, east = _in_order(message, extent), extent.east
+    if extent.columns > 1 and abs(extent.east - extent.west - 360) < _ROUNDED:
+        values = _without_repeated(values, name)
+        east -= (extent.east - extent.west) / (extent.columns - 1)
+    rows, columns = values.shape
+    try:
+        return _fitting(regular_area(rows, columns, extent.north, extent.west, extent.south, east), values)
+    except InvalidArgument as error:
+        raise Corrupt("GRIB message", f"{extent.says()}: {error.cause}") from error
 
 
 def _agree(extent: _Extent, between: float, said: float) -> None:
@@ -348,22 +360,32 @@ def _divisor(circle: int, increment: float) -> float:
 
 def _placed(message: _Message, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
     """Values in the order of the grid, or of the area of the grid, that has these rows and columns."""
-    rows = _nearest(whole.latitudes, [extent.north, extent.south])
-    spacing = 360 / whole.shape[1]
-    first, last = round(extent.west / spacing), round(extent.east / spacing)
-    ends = (*(whole.latitudes[rows] - [extent.north, extent.south]), first * spacing - extent.west)
-    if max(map(abs, ends)) > _ROUNDED or abs(last * spacing - extent.east) > _ROUNDED:
+    if not _is_part(whole, extent):
         raise Unsupported(name, f"its rows and columns are not those of {whole.name}")
-    if (rows[1] - rows[0] + 1, last - first + 1) != (extent.rows, extent.columns):
-        raise Unsupported(name, f"it does not have all rows and columns of {whole.name} between its ends")
+    rows, first, last = _ends(whole, extent)
+    spacing = 360 / whole.shape[1]
     values = _in_order(message, extent)
     if last - first == whole.shape[1]:
         values, last = _without_repeated(values, name), last - 1
     if values.shape == whole.shape:
         return _fitting(whole, np.roll(values, first, axis=1))
-    north, south = whole.latitudes[rows]
-    west, east = _outward(first * spacing, -1), _outward(last * spacing, 1)
-    return _fitting(whole.crop(_outward(north, 1), west, _outward(south, -1), east), values)
+    return _fitting(whole.around(whole.latitudes[rows], np.array([first, last]) * spacing), values)
+
+
+def _ends(whole: Grid, extent: _Extent) -> tuple[npt.NDArray[np.intp], int, int]:
+    """The first and last row and column of a grid that are next to these."""
+    spacing = 360 / whole.shape[1]
+    rows = _nearest(whole.latitudes, [extent.north, extent.south])
+    return rows, round(extent.west / spacing), round(extent.east / spacing)
+
+
+def _is_part(whole: Grid, extent: _Extent) -> bool:
+    """Whether these are rows and columns of a grid, with all between them."""
+    rows, first, last = _ends(whole, extent)
+    spacing = 360 / whole.shape[1]
+    ends = (*(whole.latitudes[rows] - [extent.north, extent.south]), first * spacing - extent.west)
+    is_there = max(map(abs, ends)) <= _ROUNDED and abs(last * spacing - extent.east) <= _ROUNDED
+    return is_there and (rows[1] - rows[0] + 1, last - first + 1) == (extent.rows, extent.columns)
 
 
 def _without_repeated(values: Floats, name: str) -> Floats:
@@ -376,14 +398,6 @@ def _without_repeated(values: Floats, name: str) -> Floats:
 def _nearest(latitudes: Floats, wanted: list[float]) -> npt.NDArray[np.intp]:
     rows: npt.NDArray[np.intp] = np.abs(latitudes[:, None] - wanted).argmin(axis=0)
     return rows
-
-
-def _outward(edge: float, towards: int) -> float:
-    """An edge with few digits that has the row or column within it."""
-    near = round(edge, 6)
-    if abs(near - edge) < 1e-10:
-        return near
-    return math.ceil(edge * 1000) / 1000 if towards > 0 else math.floor(edge * 1000) / 1000
 
 
 def _in_order(message: _Message, extent: _Extent) -> Floats:

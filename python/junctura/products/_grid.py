@@ -4,6 +4,7 @@
   name                          kind          what
   0.5/0.5                       regular_ll    rows every half degree from pole to pole, columns from the prime meridian
   0.5/0.5@72/-25/34/45          regular_ll    of these the rows and columns within north/west/south/east
+  11x19@73/-27/33/45            regular_ll    11 rows and 19 columns, the outermost at north/west/south/east
   F48, F48@72/-25/34/45         regular_gg    48 Gaussian rows between pole and equator, each with 192 columns
   N48, O48, R48:20,24,...       reduced_gg    rows with fewer columns towards the poles
   points@50.1/8.7,48.2/16.4     points        places, each by latitude/longitude
@@ -34,6 +35,10 @@ from junctura.products._floats import Floats
 Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "points"]
 # So many degrees apart are the same place.
 _SAME = 1e-9
+# The same row or column, of grids whose names have ten digits.
+_SAME_ROW = 1e-6
+# Edition 1 of GRIB rounds edges to this.
+_ROUNDED = 1e-3
 _GAUSSIAN_MAX = 8000
 _TRUNCATION_MAX = 8000
 _PLACES_MAX = 100_000
@@ -74,6 +79,35 @@ class Grid:
         return self.kind != "points" and "@" not in self.name
 
     @property
+    def whole(self) -> str:
+        """The name of the whole grid that it is, or is an area of; empty if it is neither."""
+        if self.kind == "points" or "x" in self.name:
+            return ""
+        return self.name.partition("@")[0]
+
+    @property
+    def goes_around(self) -> bool:
+        """Whether the last column of a regular grid is as far from the first one as from the one before."""
+        columns = self.shape[-1]
+        if not self.is_regular or columns < 2:
+            return False
+        return bool((self.longitudes[-1] - self.longitudes[0]) * columns / (columns - 1) > 360 - _ROUNDED)
+
+    @property
+    def edges(self) -> tuple[float, float, float, float]:
+        """North, west, south and east of the area that a regular grid covers.
+
+        They are the outermost rows and columns. A grid that goes around has no edge in the west and the east, and none
+        in the north and the south where the pole is less than the distance of two rows from the outermost one.
+        """
+        north, south = float(self.latitudes[0]), float(self.latitudes[-1])
+        west, east = float(self.longitudes[0]), float(self.longitudes[-1])
+        if not self.goes_around:
+            return north, west, south, east
+        between = (north - south) / max(self.shape[0] - 1, 1) + _ROUNDED
+        return 90.0 if north + between >= 90 else north, west, -90.0 if south - between <= -90 else south, west + 360
+
+    @property
     def size(self) -> int:
         """How many points it has."""
         return math.prod(self.shape)
@@ -90,23 +124,46 @@ class Grid:
         Raises
         ------
         InvalidArgument
-            There are none, or the grid is not regular, or one of an area already.
+            There are none, or the grid is not regular, or the area has two parts of a grid that does not go around.
 
         """
-        if not self.is_regular or "@" in self.name:
-            raise InvalidArgument(f"grid {self.name}", "an area can be cut out of whole regular grids")
+        if not self.is_regular:
+            raise InvalidArgument(f"grid {self.name[:80]}", "it has no rows of equal length: bring it to a grid first")
         rows, columns, longitudes = _within(self, north, west, south, east)
-        edges = (north, west, south, east)
-        name = f"{self.name}@{'/'.join(_number(edge) for edge in edges)}"
-        return Grid(name, self.kind, (len(rows), len(columns)), self.latitudes[rows], longitudes)
+        if self.name == self.whole:
+            edges = (north, west, south, east)
+            name = f"{self.name}@{'/'.join(_number(edge) for edge in edges)}"
+            return Grid(name, self.kind, (len(rows), len(columns)), self.latitudes[rows], longitudes)
+        if not self.goes_around and (np.diff(columns) != 1).any():
+            raise InvalidArgument(_area(north, west, south, east), f"the grid {self.name} has two parts in it")
+        latitudes = self.latitudes[rows]
+        if not self.whole:
+            return regular_area(len(rows), len(columns), latitudes[0], longitudes[0], latitudes[-1], longitudes[-1])
+        return whole_of(self).around(latitudes, longitudes)
+
+    def around(self, latitudes: Floats, longitudes: Floats) -> Grid:
+        """The area of a whole grid that has these rows and columns, its name with as few digits as this needs."""
+        north, south = _outward(latitudes[0], 1), _outward(latitudes[-1], -1)
+        return self.crop(north, _outward(longitudes[0], -1), south, _outward(longitudes[-1], 1))
 
     def rows_and_columns(self, area: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Where the rows and columns of an area of this grid are in it: ``values[numpy.ix_(rows, columns)]``."""
-        whole, _, edges = area.name.partition("@")
-        if whole != self.name or not edges:
+        if not (self.is_regular and area.is_regular):
+            raise InvalidArgument(f"grid {area.name[:80]}", f"not an area of {self.name[:80]}")
+        if self.name == self.whole:
+            whole, _, edges = area.name.partition("@")
+            if whole != self.name or not edges:
+                raise InvalidArgument(f"grid {area.name}", f"not an area of {self.name}")
+            north, west, south, east = map(float, edges.split("/"))
+            rows, columns, _ = _within(self, north, west, south, east)
+            return rows, columns
+        rows = np.abs(self.latitudes[:, None] - area.latitudes).argmin(axis=0)
+        east_of = np.mod(self.longitudes - area.longitudes[0] + _SAME_ROW, 360) - _SAME_ROW
+        columns = np.searchsorted(np.sort(east_of), area.longitudes - area.longitudes[0] - _SAME_ROW)
+        columns = np.argsort(east_of, kind="stable")[np.minimum(columns, len(east_of) - 1)]
+        apart = np.mod(self.longitudes[columns] - area.longitudes + 180, 360) - 180
+        if max(np.abs(self.latitudes[rows] - area.latitudes).max(), np.abs(apart).max()) > _SAME_ROW:
             raise InvalidArgument(f"grid {area.name}", f"not an area of {self.name}")
-        north, west, south, east = map(float, edges.split("/"))
-        rows, columns, _ = _within(self, north, west, south, east)
         return rows, columns
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -151,7 +208,25 @@ def grid(name: str) -> Grid | Spectral:
     ((96, 192), (39, 71), 4160)
 
     """
-    return _grid(name.strip())
+    found = _grid(name.strip())
+    if isinstance(found, Grid):
+        _limit(found.name, found.size)
+    return found
+
+
+def whole_of(on: Grid) -> Grid:
+    """The whole grid that a grid is, or is an area of, however many points that has.
+
+    Raises
+    ------
+    InvalidArgument
+        It has no rows and columns of a whole grid.
+
+    """
+    found = _grid(on.whole) if on.whole else None
+    if not isinstance(found, Grid):
+        raise InvalidArgument(f"grid {on.name[:80]}", "its rows and columns are none of a whole grid")
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -159,6 +234,8 @@ def _grid(name: str) -> Grid | Spectral:
     whole, at, rest = name.partition("@")
     if whole == "points":
         return points(_places(name, rest))
+    if match := re.fullmatch(r"(\d{1,9})x(\d{1,9})", whole):
+        return regular_area(int(match[1]), int(match[2]), *_floats(name, rest.split("/"), 4))
     if at:
         found = _grid(whole)
         edges = _floats(name, rest.split("/"), 4)
@@ -181,11 +258,30 @@ def regular_ll(dlon: float, dlat: float) -> Grid:
     """Rows and columns so many degrees apart, from pole to pole and around the globe."""
     name = f"{_number(dlon)}/{_number(dlat)}"
     columns, rows = _divides(name, 360, dlon), _divides(name, 180, dlat) + 1
-    _limit(name, columns * rows)
+    # Areas of it may have less points than are possible.
+    _limit(name, max(columns, rows))
     # Of a third of a degree the name has ten digits, but its rows still end at the pole.
     latitudes: Floats = 90 - np.arange(rows, dtype=np.float64) * (180 / (rows - 1))
     longitudes: Floats = np.arange(columns, dtype=np.float64) * (360 / columns)
     return Grid(name, "regular_ll", (rows, columns), latitudes, longitudes)
+
+
+def regular_area(rows: int, columns: int, north: float, west: float, south: float, east: float) -> Grid:
+    """So many rows and columns of equal distance, the outermost at these edges, which need not divide a circle.
+
+    Raises
+    ------
+    InvalidArgument
+        The edges are no degrees in this order, or several rows or columns are in one place.
+
+    """
+    name = f"{rows}x{columns}@{'/'.join(map(_number, (north, west, south, east)))}"
+    _check_edges(f"grid {name}", north, west, south, east)
+    if min(rows, columns) < 1 or (rows > 1) != (north > south) or (columns > 1) != (east > west) or east - west >= 360:
+        _refuse(name, "expected ROWSxCOLUMNS@north/west/south/east, one row where north is south")
+    _limit(name, columns * rows)
+    north, west, south, east = (float(_number(edge)) for edge in (north, west, south, east))
+    return Grid(name, "regular_ll", (rows, columns), np.linspace(north, south, rows), np.linspace(west, east, columns))
 
 
 def regular_gg(n: int) -> Grid:
@@ -240,6 +336,12 @@ def spectral(truncation: int) -> Spectral:
     if not 0 < truncation <= _TRUNCATION_MAX:
         raise InvalidArgument(f"T{truncation}", f"a truncation is 1 to {_TRUNCATION_MAX}")
     return Spectral(truncation)
+
+
+def directions(latitudes: Floats, longitudes: Floats) -> Floats:
+    """Places in degrees as vectors of length 1, in a last dimension."""
+    north, east = np.radians(latitudes), np.radians(longitudes)
+    return np.stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)], axis=-1)
 
 
 @functools.lru_cache(maxsize=16)
@@ -303,9 +405,8 @@ def _classical(n: int) -> tuple[int, ...]:
 def _within(
     whole: Grid, north: float, west: float, south: float, east: float
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
-    subject = f"area {_number(north)}/{_number(west)}/{_number(south)}/{_number(east)}"
-    if not (-90 <= south <= north <= 90 and west <= east <= west + 360 and -360 <= west <= 360):
-        raise InvalidArgument(subject, "expected north/west/south/east in degrees, south to north and west to east")
+    subject = _area(north, west, south, east)
+    _check_edges(subject, north, west, south, east)
     rows = np.flatnonzero((whole.latitudes <= north + _SAME) & (whole.latitudes >= south - _SAME))
     # How far east of the western edge, in columns.
     east_of = np.mod(whole.longitudes - west + _SAME, 360) - _SAME
@@ -316,6 +417,23 @@ def _within(
     # The same numbers as those of the whole, some turns away.
     turns = np.rint((west + east_of - whole.longitudes)[columns] / 360)
     return rows, columns, whole.longitudes[columns] + 360 * turns
+
+
+def _area(north: float, west: float, south: float, east: float) -> str:
+    return f"area {_number(north)}/{_number(west)}/{_number(south)}/{_number(east)}"
+
+
+def _check_edges(subject: str, north: float, west: float, south: float, east: float) -> None:
+    if not (-90 <= south <= north <= 90 and west <= east <= west + 360 and -360 <= west <= 360):
+        raise InvalidArgument(subject, "expected north/west/south/east in degrees, south to north and west to east")
+
+
+def _outward(edge: float, towards: int) -> float:
+    """An edge with few digits that has the row or column within it."""
+    near = round(edge, 6)
+    if abs(near - edge) < 1e-10:
+        return near
+    return math.ceil(edge * 1000) / 1000 if towards > 0 else math.floor(edge * 1000) / 1000
 
 
 def _limit(name: str, size: int) -> None:

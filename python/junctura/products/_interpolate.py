@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
 from junctura.products import _spectral, _weights
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, Spectral
+from junctura.products._grid import Grid, Spectral, whole_of
 from junctura.products._grid import grid as named
 from junctura.products._weights import Method, Quantity
 
@@ -35,8 +36,8 @@ _DIRECTIONS = frozenset(
 def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
     """A field on another grid.
 
-    Spectral fields are summed at its points. Where the grid is an area of the one the field is on, its rows and columns
-    are taken as they are. Everything else is interpolated; outside of the area that a field covers it is missing.
+    Spectral fields are summed at its points. Where both grids are one whole grid, or areas of it, rows and columns are
+    taken as they are. Everything else is interpolated; outside of the area that a field covers it is missing.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
         There is no such method.
     Unsupported
         There are no weights of this method between these grids.
+    TooLarge
+        To make the weights takes more memory than is free.
     Io
         The cache of weights cannot be written.
     ImportError
@@ -70,13 +73,16 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
         return _spectral.synthesis(field, on)
     if field.on == on:
         return field
-    field = _on_whole(field)
-    if field.grid.name == on.name.partition("@")[0]:
-        return _cut_out(field, on)
+    if is_part(field.grid, on):
+        return _placed(field, on)
+    covered = field.grid
+    field = _placed(field, _weights.origin_of(covered, on))
     matrix = _weights.weights(field.grid, on, method, quantity_of(_param(field)))
     values = np.ascontiguousarray(field.values, np.float64).ravel()
     apply = _directions if _is_one_of(_param(field), _DIRECTIONS) else _applied
     made = apply(matrix, values)
+    if field.grid is not covered:
+        made[~_weights.within(covered, on)] = np.nan
     return field.having(made.reshape(on.shape), on)
 
 
@@ -104,9 +110,8 @@ def prepare(source: str, target: str, method: Method = "linear", quantity: Quant
     if isinstance(origin, Spectral):
         _spectral.warm(origin.truncation, on)
         return
-    whole = _around(origin)
-    if on != origin and whole.name != on.name.partition("@")[0]:
-        _weights.weights(whole, on, method, quantity)
+    if on != origin and not is_part(origin, on):
+        _weights.weights(_weights.origin_of(origin, on), on, method, quantity)
 
 
 def _param(field: Field) -> str:
@@ -123,28 +128,30 @@ def _is_one_of(param: str, params: frozenset[str]) -> bool:
     return param.partition(".")[0] in params
 
 
-def _around(origin: Grid) -> Grid:
-    if origin.is_global or origin.kind == "points":
-        return origin
-    whole = named(origin.name.partition("@")[0])
-    assert isinstance(whole, Grid)
-    return whole
+def is_part(origin: Grid, on: Grid) -> bool:
+    """Whether rows and columns of one are those of the other."""
+    return origin.is_regular and bool(origin.whole) and origin.whole == on.whole
 
 
-def _on_whole(field: Field) -> Field:
-    """On the grid of which it covers an area, missing elsewhere."""
-    whole = _around(field.grid)
-    if whole is field.grid:
+def _placed(field: Field, on: Grid) -> Field:
+    """On the whole grid of which it covers an area, or an area of that; missing where it has no values."""
+    if field.on == on:
         return field
-    values = np.full(whole.shape, np.nan)
-    values[np.ix_(*whole.rows_and_columns(field.grid))] = field.values
-    return field.having(values, whole)
+    whole = whole_of(on)
+    values = np.full(on.shape, np.nan)
+    given, wanted = _rows_and_columns(whole, field.grid), _rows_and_columns(whole, on)
+    places = []
+    for size, have, want in zip(whole.shape, given, wanted, strict=True):
+        place = np.full(size, -1)
+        place[have] = np.arange(len(have))
+        places.append(place[want])
+    rows, columns = (np.flatnonzero(place >= 0) for place in places)
+    values[np.ix_(rows, columns)] = field.values[np.ix_(places[0][rows], places[1][columns])]
+    return field.having(values, on)
 
 
-def _cut_out(field: Field, on: Grid) -> Field:
-    if on.is_global:
-        return field
-    return field.having(field.values[np.ix_(*field.grid.rows_and_columns(on))], on)
+def _rows_and_columns(whole: Grid, on: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return tuple(map(np.arange, whole.shape)) if on == whole else whole.rows_and_columns(on)  # type: ignore[return-value]
 
 
 def _directions(matrix: Any, values: Floats) -> Floats:
@@ -154,6 +161,7 @@ def _directions(matrix: Any, values: Floats) -> Floats:
 
 def _applied(matrix: Any, values: Floats) -> Floats:
     made: Floats = matrix @ values
+    made[np.diff(matrix.indptr) == 0] = np.nan
     if not np.isnan(values.sum()):
         return made
     # Most that are missing get nothing else; the few others are looked at one by one.

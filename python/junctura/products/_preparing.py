@@ -22,10 +22,10 @@ from junctura.products import _decode
 from junctura.products._graph import Graph, Node
 from junctura.products._grid import Grid, Spectral
 from junctura.products._grid import grid as named
-from junctura.products._interpolate import quantity_of
-from junctura.products._operations import ToGrid, Winds
+from junctura.products._interpolate import is_part, quantity_of
+from junctura.products._operations import Crop, Method, Operation, ToGrid, Winds
 from junctura.products._tasks import Legendre, Weights
-from junctura.products._weights import Quantity, path_of
+from junctura.products._weights import Quantity, kept_as, path_of
 
 # Fields that agree in these are taken to be on one grid. Where they are not, a worker makes what it needs.
 _KIND = ("class", "expver", "stream", "type", "levtype", "domain", "origin", "model", "param", "grid", "dtype")
@@ -101,7 +101,7 @@ class Preparing:
         for node in self._graph.below(inputs):
             for target, is_wind in self._targets(node):
                 legendre = Legendre(int(grid[1:]), _whole(target), is_wind)
-                if node.operation is None and legendre not in self._hinted and not target.startswith(_POINTS):
+                if node.operation is None and legendre not in self._hinted and legendre.target:
                     self._hinted.add(legendre)
                     self._hint(legendre)
 
@@ -110,16 +110,13 @@ class Preparing:
         sources = {node: grid}
         for below in self._graph.below([node]):
             if not isinstance(below.operation, ToGrid):
-                sources.setdefault(below.number, sources[below.parents[0]] if below.parents else grid)
+                before = sources[below.parents[0]] if below.parents else grid
+                sources.setdefault(below.number, _cropped(before, below.operation))
                 continue
-            source, target = sources[below.parents[0]], _whole(below.operation.grid)
+            source, target = sources[below.parents[0]], below.operation.grid
             sources[below.number] = "" if target.startswith(_POINTS) else target
-            if (
-                source not in ("", target)
-                and not source.startswith(_TRUNCATION)
-                and self._graph.kept_of([below.number])
-            ):
-                yield Weights(source, target, below.operation.method, quantity)
+            if source and not source.startswith(_TRUNCATION) and self._graph.kept_of([below.number]):
+                yield from _between(source, target, below.operation.method, quantity)
 
     def _when_there(self, wanted: set[Weights], then: Callable[[], None]) -> None:
         self._are_there.update(filter(_is_kept, wanted - self._are_there))
@@ -155,21 +152,41 @@ def _is_kept(weights: Weights) -> bool:
         return True
 
 
+def _between(source: str, target: str, method: Method, quantity: Quantity) -> Iterator[Weights]:
+    """The weights that fields need on their way from one grid to another."""
+    origin, on = named(source), named(target)
+    if isinstance(origin, Grid) and isinstance(on, Grid) and not is_part(origin, on):
+        origin, on = kept_as(origin, on)
+        yield Weights(origin.name, on.name, method, quantity)
+
+
+def _cropped(name: str, operation: Operation | None) -> str:
+    """The grid behind an operation that is not one to a grid."""
+    if not isinstance(operation, Crop) or not name or name.startswith(_TRUNCATION):
+        return name
+    on = named(name)
+    assert isinstance(on, Grid)
+    try:
+        return operation.area(on).name
+    except junctura.InvalidArgument:
+        # Who does it will say what is wrong.
+        return ""
+
+
 def _whole(name: str) -> str:
-    """Of the grid of which it is an area: weights are those of whole grids."""
-    return name if name.startswith(_POINTS) else name.partition("@")[0]
+    """Of the grid of which it is an area: Legendre functions are those of whole grids. Empty if it is none."""
+    on = named(name)
+    return on.whole if isinstance(on, Grid) else ""
 
 
 def grid_of(obj: junctura.Object) -> str:
-    """Which whole grid the field of an object is on, or its truncation; empty if it is on points, or cannot be told."""
+    """Which grid the field of an object is on, or its truncation; empty if it is on points, or cannot be told."""
     try:
         on = named(str(obj.attributes["grid"])) if "dtype" in obj.attributes else _grid_of_message(bytes(obj))
     except (junctura.Error, KeyError, ImportError):
         # Who decodes it will say what is wrong.
         return ""
-    if isinstance(on, Spectral):
-        return on.name
-    return "" if on.kind == "points" else _whole(on.name)
+    return "" if isinstance(on, Grid) and on.kind == "points" else on.name
 
 
 def _grid_of_message(message: bytes) -> Grid | Spectral:

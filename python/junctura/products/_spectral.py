@@ -21,8 +21,7 @@ from junctura.errors import InvalidArgument
 from junctura.products import _legendre
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, Spectral
-from junctura.products._grid import grid as named
+from junctura.products._grid import Grid, Spectral, whole_of
 
 Complexes = npt.NDArray[np.complex128]
 Indices = npt.NDArray[np.intp]
@@ -166,19 +165,18 @@ def _meridional(potential: Complexes, at: _Degrees) -> Complexes:
 
 def _summed(fields: list[Complexes], truncation: int, on: Grid, *, over_cosine: bool) -> list[Floats]:
     """Values of several fields, each of the shape of the grid."""
-    if on.kind == "points":
+    if not on.whole:
         parts = list(_at_points(fields, truncation, on, over_cosine))
-        return list(np.concatenate(parts, axis=1))
+        return [values.reshape(on.shape) for values in np.concatenate(parts, axis=1)]
     rows = _rows(on)
     sums = _along_latitudes(fields, truncation, rows, over_cosine)
     if on.kind == "reduced_gg":
         return list(_on_reduced(sums, on))
-    whole, _, _ = on.name.partition("@")
-    columns = _whole(whole).shape[1]
-    values = _fourier(sums, columns)
-    if whole == on.name:
+    whole = whole_of(on)
+    values = _fourier(sums, whole.shape[1])
+    if whole == on:
         return list(values)
-    _, wanted = _whole(whole).rows_and_columns(on)
+    _, wanted = whole.rows_and_columns(on)
     return list(values[:, :, wanted])
 
 
@@ -225,9 +223,10 @@ def _on_reduced(sums: Complexes, on: Grid) -> Floats:
 
 def _at_points(fields: list[Complexes], truncation: int, on: Grid, over_cosine: bool) -> Iterator[Floats]:
     count = _points_at_once(truncation)
+    north, east = on.points()
     for first in range(0, on.size, count):
         some = slice(first, min(first + count, on.size))
-        latitudes, longitudes = on.latitudes[some], np.radians(on.longitudes[some])
+        latitudes, longitudes = north[some], np.radians(east[some])
         rows = _both(f"{on.name}[{first}]", latitudes)
         sums = _along_latitudes(fields, truncation, rows, over_cosine)
         waves = np.exp(1j * np.outer(longitudes, np.arange(truncation + 1)))
@@ -249,16 +248,16 @@ def _both(name: str, latitudes: Floats) -> _Rows:
 
 def _rows(on: Grid) -> _Rows:
     """The rows of a grid, or of an area of a grid, which has its latitudes from the whole."""
-    whole, _, _ = on.name.partition("@")
-    latitudes = _row_latitudes(_whole(whole))
+    whole = whole_of(on)
+    latitudes = _row_latitudes(whole)
     count = len(latitudes)
-    wanted = np.arange(count) if whole == on.name else _whole(whole).rows_and_columns(on)[0]
+    wanted = np.arange(count) if whole == on else whole.rows_and_columns(on)[0]
     at = np.minimum(wanted, count - 1 - wanted)
     used = slice(int(at.min()), int(at.max()) + 1)
     sines = np.sin(np.radians(latitudes[: (count + 1) // 2]))
     # A pole is at 1 and an equator at 0, whatever the sine of a rounded angle is.
     sines[np.abs(latitudes[: len(sines)]) < 1e-12] = 0
-    return _Rows(whole, sines, used, at - used.start, _signs(latitudes[wanted]))
+    return _Rows(whole.name, sines, used, at - used.start, _signs(latitudes[wanted]))
 
 
 def _row_latitudes(on: Grid) -> Floats:
@@ -267,9 +266,3 @@ def _row_latitudes(on: Grid) -> Floats:
 
 def _signs(latitudes: Floats) -> Floats:
     return np.where(latitudes < 0, -1.0, 1.0)
-
-
-def _whole(name: str) -> Grid:
-    found = named(name)
-    assert isinstance(found, Grid)
-    return found

@@ -7,8 +7,11 @@
         ▼                        ▼                                            ▼
 ```
 MIR answers nonsense with something: what it makes is looked at before it is believed, and so is what comes from disk,
-where a damaged file is made again. Matrices are for whole grids, since an area whose edges are no points of the grid
-would shift MIR's points.
+where a damaged file is made again.
+
+Matrices between small whole grids are shared by their areas: an area whose edges are no points of the grid would shift
+MIR's points. Other areas have matrices of their own, which MIR gets point by point, so memory and time follow the area.
+The memory that a matrix takes to make is estimated first, and compared with what is free.
 
 The cache is the folder `weights` in that of the environment variable ``JUNCTURA_CACHE``, else in
 ``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``. Files appear there whole; processes may share it: whoever
@@ -24,13 +27,14 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -38,11 +42,12 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura._labels import needed
-from junctura.errors import InvalidArgument, Io, Unsupported
+from junctura._machine import free_bytes
+from junctura.errors import InvalidArgument, Io, TooLarge, Unsupported
+from junctura.products import _cells
 from junctura.products._cache import Bounded
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid
-from junctura.products._grid import grid as named
+from junctura.products._grid import Grid, directions, whole_of
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 Quantity = Literal["scalar", "vector"]
@@ -63,9 +68,22 @@ _QUIET = {
 }
 # A matrix from F48 to a quarter of a degree has 40 MB.
 _KEPT_BYTES_MAX = 512 << 20
+# So many degrees beyond an edge a point belongs to the area: GRIB rounds edges to this.
+_RIM = 1e-6
+_ROUNDED = 1e-4
 # Sums of a row differ from 1 by some 1e-14.
 _SUM_ERROR_MAX = 1e-9
 _FORM = 1
+# Whole grids with more points, some 0.25 degrees, are not made for the sake of areas of them: nor are sources with more
+# than some 0.5 degrees.
+_SHARED_MAX, _SHARED_SOURCE_MAX = 1_100_000, 270_000
+# What MIR, or YAC, takes to begin with, for each point of the source, and for each of the target; measured.
+_MEMORY = {
+    "linear": (100 << 20, 460, 280),
+    "bilinear": (100 << 20, 460, 280),
+    "nearest": (100 << 20, 130, 120),
+    "conservative": (150 << 20, 1300, 1300),
+}
 # From N320 to a tenth of a degree MIR takes half a minute.
 _MIR_SECONDS_MAX = 900.0
 # Older than this a folder is nobody's work any more.
@@ -81,40 +99,42 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
     Parameters
     ----------
     source
-        A whole grid: for an area of one take the whole one, with missing values outside of the area.
+        A whole grid, or a regular one that is an area; see `origin_of`.
     target
         Any grid. An area has the values that the whole grid has there; MIR itself, asked for an area, cuts the boxes of
         ``conservative`` at its edges.
     method
         ``linear``: within triangles of points around. ``bilinear``: within quadrilaterals. ``nearest``: the nearest
-        point. ``conservative``: the mean over the target's grid boxes (MIR's grid-box-average), which keeps the mean
-        over the globe; not for points.
+        point. ``conservative``: the mean over the target's grid boxes (MIR's grid-box-average; YAC's of first order
+        where one of the grids is an area), which keeps the mean over the globe; not for points.
     quantity
         ``vector`` for components of vectors and for vorticity and divergence, which have no single value at a pole.
 
     Returns
     -------
     scipy.sparse.csr_array
-        Rows are points of the target, columns those of the source; no row is empty, and each sums up to 1. Not to be
-        written to.
+        Rows are points of the target, columns those of the source. The row of a point outside the source's area is
+        empty; each other one sums up to 1. Not to be written to.
 
     Raises
     ------
     InvalidArgument
-        There is no such method, or the source is an area.
+        There is no such method.
+    TooLarge
+        To make it takes more memory than is free.
     Unsupported
         The source is points, or MIR has no weights of this method between these grids, or failed; the error has what
         it said.
     Io
         The cache cannot be written.
     ImportError
-        Without MIR or SciPy: ``pip install 'junctura[products]'``.
+        Without MIR or SciPy: ``pip install 'junctura[products]'``; without YAC: ``pip install 'junctura[remap]'``.
 
     """
     if method not in _METHODS:
         raise InvalidArgument("method", f"{method!r} is not one of {', '.join(_METHODS)}")
-    if not source.is_global:
-        _refuse_source(source)
+    if source.kind == "points":
+        raise Unsupported(f"grid {source.name[:80]}", "between single points there is nothing to interpolate")
     if method == "conservative":
         quantity = "scalar"
     key = (source.name, target.name, method, quantity)
@@ -130,10 +150,34 @@ def folder() -> Path:
     return Path(of_the_user) / "junctura" / "weights"
 
 
-def _refuse_source(source: Grid) -> None:
-    if source.kind == "points":
-        raise Unsupported(f"grid {source.name[:80]}", "between single points there is nothing to interpolate")
-    raise InvalidArgument(f"grid {source.name}", "weights are those of whole grids")
+def origin_of(source: Grid, target: Grid) -> Grid:
+    """The grid that weights are made from: of a small whole grid that one, for all areas of it; else the source."""
+    around, on = _around(source), _around(target)
+    is_small = 0 < around.size <= _SHARED_SOURCE_MAX and on.size <= _SHARED_SOURCE_MAX
+    return around if is_small and around.is_global and (on.is_global or on.kind == "points") else source
+
+
+def kept_as(source: Grid, target: Grid) -> tuple[Grid, Grid]:
+    """The grids of the matrix that is kept for two grids: whole ones where these are small."""
+    origin, on = origin_of(source, target), _around(target)
+    return origin, on if origin.is_global and on.size <= _SHARED_MAX else target
+
+
+def within(source: Grid, target: Grid) -> npt.NDArray[np.bool_]:
+    """Which points of a grid lie in the area of a source, whose edges belong to it."""
+    if source.is_global:
+        return np.ones(target.size, np.bool_)
+    if not source.is_regular:
+        raise Unsupported(f"grid {source.name[:80]}", "its area is not known")
+    north, west, south, east = source.edges
+    is_row = (target.latitudes <= north + _RIM) & (target.latitudes >= south - _RIM)
+    is_column = np.mod(target.longitudes - west + _RIM, 360) <= east - west + 2 * _RIM
+    return np.logical_and.outer(is_row, is_column).ravel() if target.is_regular else is_row & is_column
+
+
+def _around(on: Grid) -> Grid:
+    """The whole grid of which it is an area."""
+    return whole_of(on) if on.whole else on
 
 
 def _bytes(matrix: Any) -> int:
@@ -141,14 +185,14 @@ def _bytes(matrix: Any) -> int:
 
 
 def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
-    name, _, _ = target.name.partition("@")
-    if target.is_global or target.kind == "points":
+    _, on = kept_as(source, target)
+    if not source.is_global or not (on.is_global or on.kind == "points"):
+        return _of_area(source, target, method, quantity)
+    if on is target:
         return _whole(source, target, method, quantity)
-    around = named(name)
-    assert isinstance(around, Grid)
-    rows, columns = around.rows_and_columns(target)
-    wanted = (rows[:, None] * around.shape[1] + columns).ravel()
-    return _whole(source, around, method, quantity)[wanted]
+    rows, columns = on.rows_and_columns(target)
+    wanted = (rows[:, None] * on.shape[1] + columns).ravel()
+    return _whole(source, on, method, quantity)[wanted]
 
 
 class _Task(NamedTuple):
@@ -164,12 +208,86 @@ class _Task(NamedTuple):
 def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
     task = _task(source, target, method, quantity)
     shape = (target.size if task.rows_of is None else int(task.rows_of.max()) + 1, source.size)
-    path = path_of(source.name, target.name, method, quantity)
-    try:
-        matrix = _read(path, shape)
-    except _DAMAGED:
-        matrix = _make(task, path, shape)
+
+    def make(made: Path) -> None:
+        _check_memory(task.subject, method, source.size, shape[0])
+        _run(task, made)
+
+    matrix = _there(path_of(source.name, target.name, method, quantity), shape, make)
     return matrix if task.rows_of is None else matrix[task.rows_of]
+
+
+def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+    """Between grids of which one is an area: only points within the source's area are interpolated."""
+    subject = _subject(method, source, target)
+    inside = np.flatnonzero(within(source, target))
+    if not len(inside):
+        return needed("scipy.sparse", "products").csr_array((target.size, source.size))
+    if min(source.shape) < 2 and method != "nearest":
+        raise Unsupported(subject, "one row or column has nothing beside it: take nearest")
+
+    def make(made: Path) -> None:
+        _check_memory(subject, method, source.size, len(inside))
+        if method == "conservative":
+            _save(made, _cells.weights(source, target)[inside])
+            return
+        if min(source.shape) < 2:
+            _save(made, _nearest(source, target)[inside])
+            return
+        latitudes, longitudes = (places[inside] for places in target.points())
+        if not source.is_global:
+            # MIR has no rim: a rounded place is beyond the edge.
+            north, west, south, east = source.edges
+            latitudes = np.clip(latitudes, south, north)
+            longitudes = np.clip(np.mod(longitudes - west + _RIM, 360) - _RIM, 0, east - west) + west
+        options = {"interpolation": _METHODS[method], **(_VECTORS if quantity == "vector" else {})}
+        places = {"latitudes": latitudes.tolist(), "longitudes": np.mod(longitudes, 360).tolist()}
+        _run(_Task(subject, _specification(source), {**options, **places}, None), made)
+
+    matrix = _there(path_of(source.name, target.name, method, quantity), (len(inside), source.size), make)
+    return _spread(matrix, inside, target.size)
+
+
+def _nearest(source: Grid, target: Grid) -> Any:
+    """By distance on the sphere; MIR needs rows and columns."""
+    given, wanted = (directions(*on.points()) for on in (source, target))
+    _, found = needed("scipy.spatial", "products").cKDTree(given).query(wanted)
+    parts = (np.ones(target.size), found, np.arange(target.size + 1))
+    return needed("scipy.sparse", "products").csr_array(parts, shape=(target.size, source.size))
+
+
+def _spread(matrix: Any, rows: npt.NDArray[np.intp], count: int) -> Any:
+    """A matrix with these rows, and empty ones between them."""
+    counts = np.zeros(count + 1, matrix.indptr.dtype)
+    counts[rows + 1] = np.diff(matrix.indptr)
+    parts = (matrix.data, matrix.indices, np.cumsum(counts, dtype=counts.dtype))
+    return needed("scipy.sparse", "products").csr_array(parts, shape=(count, matrix.shape[1]))
+
+
+def _subject(method: Method, source: Grid, target: Grid) -> str:
+    return f"{method} weights {source.name[:40]} -> {target.name[:40]}"
+
+
+def memory_bytes(method: Method, source: int, target: int) -> int:
+    """About how much memory it takes to make weights between grids of so many points."""
+    begin, of_source, of_target = _MEMORY[method]
+    return begin + of_source * source + of_target * target
+
+
+def _check_memory(subject: str, method: Method, source: int, target: int) -> None:
+    """Raises `TooLarge` if less memory is free than weights take to make."""
+    wanted, free = memory_bytes(method, source, target), free_bytes()
+    if wanted > free:
+        cause = f"about {wanted / 1e9:.1f} GB of memory are needed to make them, {free / 1e9:.1f} GB are free"
+        raise TooLarge(subject, f"{cause}: take an area, a coarser grid, or the method nearest")
+
+
+def _there(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
+    """The matrix of this shape in a file, which is made if there is none."""
+    try:
+        return _read(path, shape)
+    except _DAMAGED:
+        return _make(path, shape, make)
 
 
 def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
@@ -186,7 +304,7 @@ def _version() -> str:
 
 
 def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Task:
-    subject = f"{method} weights {source.name[:40]} -> {target.name[:40]}"
+    subject = _subject(method, source, target)
     options: dict[str, Any] = {"interpolation": _METHODS[method]}
     if quantity == "vector":
         options.update(_VECTORS)
@@ -215,6 +333,8 @@ def _target(on: Grid) -> dict[str, str]:
 
 
 def _specification(source: Grid) -> dict[str, Any]:
+    if not source.is_global:
+        return _specification_of_area(source)
     if source.kind == "regular_ll":
         edges = _edges(source)
         return {"grid": _increments(source), **({"area": edges} if edges else {})}
@@ -222,6 +342,21 @@ def _specification(source: Grid) -> dict[str, Any]:
         return {"grid": source.name}
     number, _, counts = source.name[1:].partition(":")
     return {"grid": f"N{number}", "pl": [int(count) for count in counts.split(",")]}
+
+
+def _specification_of_area(source: Grid) -> dict[str, Any]:
+    north, south = float(source.latitudes[0]), float(source.latitudes[-1])
+    west, east = float(source.longitudes[0]), float(source.longitudes[-1])
+    area = {"area": [north, west, south, east]}
+    if source.kind == "regular_gg":
+        # Rows at the edges are MIR's own, which differ in the last digit.
+        wider = [min(north + _ROUNDED, 90.0), west - _ROUNDED, max(south - _ROUNDED, -90.0), east + _ROUNDED]
+        return {"grid": source.whole, "area": wider}
+    rows, columns = source.shape
+    # One row or column is as far from others that are not there as they are from one another.
+    dlat = (north - south) / (rows - 1) if rows > 1 else 0.0
+    dlon = (east - west) / (columns - 1) if columns > 1 else dlat
+    return {"grid": [dlon or 1.0, dlat or dlon or 1.0], **area}
 
 
 def _increments(on: Grid) -> list[float]:
@@ -265,7 +400,7 @@ def _look_at(starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: Floats
         raise ValueError(f"the weights of a point sum up to something {errors.max():.3g} from 1")
 
 
-def _make(task: _Task, path: Path, shape: tuple[int, int]) -> Any:
+def _make(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
     needed("scipy.sparse", "products")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -274,21 +409,22 @@ def _make(task: _Task, path: Path, shape: tuple[int, int]) -> Any:
                 # Another one has made it meanwhile.
                 return _read(path, shape)
             _sweep(path.parent)
-            return _made_by_mir(task, path, shape)
+            return _moved(path, shape, make)
     except OSError as error:
         if isinstance(error, Io):
             raise
         raise Io(str(path.parent), f"weights cannot be kept there ({error}): set JUNCTURA_CACHE") from error
 
 
-def _made_by_mir(task: _Task, path: Path, shape: tuple[int, int]) -> Any:
+def _moved(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
+    """A matrix that is made elsewhere, looked at, and then moved into its place."""
     with tempfile.TemporaryDirectory(prefix=_MADE, dir=path.parent) as temporary:
         made = Path(temporary) / "weights.npz"
-        _run(task, made)
+        make(made)
         try:
             matrix = _read(made, shape)
         except _DAMAGED as error:
-            raise Unsupported(task.subject, f"MIR's matrix is none: {error}") from error
+            raise Unsupported("weights", f"what was made is no matrix of weights: {error}") from error
         made.replace(path)
     return matrix
 
@@ -329,6 +465,11 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
+def _save(path: Path, matrix: Any) -> None:
+    parts = {"starts": matrix.indptr, "columns": matrix.indices, "weights": matrix.data}
+    np.savez(path, **parts, shape=np.array(matrix.shape))
+
+
 def _run(task: _Task, made: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("_mir.py")), str(made)]
     try:
@@ -344,6 +485,8 @@ def _run(task: _Task, made: Path) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise Unsupported(task.subject, f"MIR has not ended after {_MIR_SECONDS_MAX:g} s") from error
+    if done.returncode == -signal.SIGKILL:
+        raise Unsupported(task.subject, "MIR was killed: the machine was short of memory, or somebody ended it")
     if done.returncode or not made.exists():
         said = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
         raise Unsupported(task.subject, f"MIR ended with {done.returncode}: {said[-1000:]}")

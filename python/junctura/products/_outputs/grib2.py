@@ -384,7 +384,7 @@ def _corners(lies: Grid, last_longitude: float) -> list[tuple[str, str | int | f
 
 def _regular_ll(lies: Grid) -> list[tuple[str, str | int | float]]:
     rows, columns = lies.shape
-    dlon, dlat = map(float, lies.name.partition("@")[0].split("/"))
+    dlon, dlat = map(float, lies.whole.split("/")) if lies.whole else _increments(lies)
     return [
         ("gridType", "regular_ll"),
         ("Ni", columns),
@@ -393,6 +393,14 @@ def _regular_ll(lies: Grid) -> list[tuple[str, str | int | float]]:
         ("jDirectionIncrementInDegrees", dlat),
         *_corners(lies, float(lies.longitudes[-1])),
     ]
+
+
+def _increments(lies: Grid) -> tuple[float, float]:
+    """Between columns, and between rows; one row or column is as far from none as the others are, else a degree."""
+    rows, columns = lies.shape
+    dlon = float(lies.longitudes[-1] - lies.longitudes[0]) / (columns - 1) if columns > 1 else 0.0
+    dlat = float(lies.latitudes[0] - lies.latitudes[-1]) / (rows - 1) if rows > 1 else 0.0
+    return dlon or dlat or 1.0, dlat or dlon or 1.0
 
 
 def _regular_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
