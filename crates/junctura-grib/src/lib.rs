@@ -1,16 +1,17 @@
-//! GRIB message boundaries and header keys, without decoding values.
+//! GRIB message boundaries, header keys, and where the values are; without decoding them.
 //!
 //! A producer's file must become objects with attributes before anything can match them, thousands a second and on
-//! machines that have no C library. So this crate does two things. [`Messages`] splits bytes into GRIB1 and GRIB2
+//! machines that have no C library. So this crate does three things. [`Messages`] splits bytes into GRIB1 and GRIB2
 //! messages, checking lengths, sections and the end mark. [`Message::keys`] reads from one message's header what
-//! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys.
+//! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys. [`Message::simple_packed`] finds the values of the commonest packing,
+//! and [`Message::with_simple_packed`] puts others in their place.
 //!
 //! What a header means is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
 //! `tools/make_tables.py`, and a small interpreter reads them. `docs/formats/grib.md` says what is read from where and
 //! lists each difference from ecCodes that is known.
 //!
 //! Promised: no bytes make it panic or loop; every read is inside the message; an error names message and byte.
-//! Refused: decoding values, writing, editions other than 1 and 2, guessing at a damaged header.
+//! Refused: decoding values, writing headers, editions other than 1 and 2, guessing at a damaged header.
 //!
 //! ```
 //! # fn main() -> Result<(), junctura_grib::GribError> {
