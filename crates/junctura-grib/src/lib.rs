@@ -3,8 +3,9 @@
 //! A producer's file must become objects with attributes before anything can match them, thousands a second and on
 //! machines that have no C library. So this crate does three things. [`Messages`] splits bytes into GRIB1 and GRIB2
 //! messages, checking lengths, sections and the end mark. [`Message::keys`] reads from one message's header what
-//! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys. [`Message::simple_packed`] finds the values of the commonest packing,
-//! and [`Message::with_simple_packed`] puts others in their place.
+//! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys.
+//! [`Message::simple_packed`] finds the values in the commonest packing, and [`Message::with_simple_packed`] replaces
+//! them.
 //!
 //! What a header means is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
 //! `tools/make_tables.py`, and a small interpreter reads them. `docs/formats/grib.md` says what is read from where and
