@@ -171,3 +171,28 @@ def test_members_of_an_ensemble_are_found_however_they_come(tmp_path: Path, come
         share = 100 * (stack > 280).mean(axis=0)
         near = (np.abs(stack - 280) < 1e-4).any(axis=0)
         np.testing.assert_allclose(data["t_above_280"].values[0][~near], share[~near], atol=1e-4)
+
+
+def test_days_and_members_are_gathered_together(tmp_path: Path) -> None:
+    """The spread over 4 members of daily maxima, of two days of forecasts from two base times each."""
+    text = f"""product: d
+from: {{param: t, date: 20261120/20261121, time: 0/12, step: 6/12, number: 0/to/{COUNT - 1}}}
+do: [statistics: {{over: day, of: max, include: end}}, ensemble: [mean, spread]]
+to: {{format: netcdf, gather: date, name: d.nc}}
+"""
+    rng = np.random.default_rng(8)
+    values = rng.normal(280, 10, (2, 2, 2, COUNT, 3, 4))
+    about = {**BASE, "param": "t", "grid": "90/90", "units": "K"}
+    with junctura.Pool(schema="mars") as pool:
+        for day, time, step, number in np.ndindex(2, 2, 2, COUNT):
+            said = {**about, "date": f"2026112{day}", "time": f"{12 * time:02}00", "step": 6 * (step + 1)}
+            who = {"type": "pf", "number": number} if number else {"type": "cf", "number": None}
+            given = {word: value for word, value in {**said, **who}.items() if value is not None}
+            pool.offer(values[day, time, step, number], given)
+        report = broker(tmp_path, pool, text).run()
+    assert not report.failed, report.failed
+    highest = values.max(axis=(1, 2))
+    with xarray.open_dataset(tmp_path / "out/d.nc") as data:
+        np.testing.assert_allclose(data.t_max_mean, highest.mean(axis=1), atol=1e-4)
+        np.testing.assert_allclose(data.t_max_spread, highest.std(axis=1), atol=1e-4)
+        np.testing.assert_array_equal(data.time, np.array(["2026-11-21", "2026-11-22"], "M8[ns]"))

@@ -338,6 +338,9 @@ def test_an_accumulation_that_begins_anew_is_that_of_its_own_range() -> None:
         ([12, 18, 24], "step 6 of the window 0-24 is missing: its fields are 6 hours apart"),
         ([7, 14, 24], "step 21 of the window 0-24 is missing"),
         ([10, 20, 24], "step 4 of the window"),
+        # As a forecast that is hourly at first, and three-hourly later on.
+        ([*range(1, 19), 21, 24], "step 19 of .*: its fields are 1 hours apart; or name only those 3 hours apart"),
+        ([6, 9, 12, 18, 24], "step 3 of .*; or name only those 6 hours apart"),
     ],
 )
 def test_instants_that_leave_steps_of_a_window_out_are_refused(of: str, steps: list[int], says: str) -> None:

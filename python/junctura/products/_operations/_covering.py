@@ -87,7 +87,19 @@ def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -
     for expected in range(start, end, between) if frame.has_start else range(start + between, end + 1, between):
         if expected not in instants:
             missing = f"{frame.at(expected)} of the window {frame.words}"
-            return f"{missing} is missing: its fields are {long(between)} apart"
+            return f"{missing} is missing: its fields are {long(between)} apart{_or_fewer(frame, instants)}"
+    return ""
+
+
+def _or_fewer(frame: Frame, instants: Sequence[int]) -> str:
+    """What to name where some of the instants are at equal distances, as where a forecast has fewer steps later on."""
+    start, end = frame.span
+    there = {*instants, start if frame.has_start else end}
+    for count in range(len(instants), 1, -1):
+        between, rest = divmod(end - start, count)
+        first = start if frame.has_start else start + between
+        if not rest and there.issuperset(range(first, first + count * between, between)):
+            return f"; or name only those {long(between)} apart"
     return ""
 
 
