@@ -8,6 +8,7 @@ from typing import Any
 import eccodes
 import numpy as np
 import pytest
+import xarray
 from broker_runs import broker
 from grib_messages import latlon, messages
 
@@ -99,6 +100,21 @@ def test_local_sections_of_ecmwf_are_kept_with_the_words_that_a_field_has_now(tm
     said = keys_of(made, *words)
     assert (said["mars.type"], said["mars.expver"], said["mars.stream"]) == ("em", "0008", "mmsf")
     assert said["grib2LocalSectionNumber"] == str(number)
+
+
+@pytest.mark.parametrize("codes", [(0, 1, 250), (10, 0, 200), (0, 1, 192)])
+def test_parameters_without_a_name_keep_their_codes(tmp_path: Path, codes: tuple[int, int, int]) -> None:
+    names = ("discipline", "parameterCategory", "parameterNumber")
+    source = message(**NCEP, **dict(zip(names, codes, strict=True)))
+    (tmp_path / "source.grib").write_bytes(source)
+    (found,) = junctura.Store.from_grib(tmp_path / "store", tmp_path / "source.grib").list()
+    field = decode(source, found.attributes)
+    (made,) = product(tmp_path, field)
+    assert keys_of(made, *names) == keys_of(source, *names)
+    write([field], Output("netcdf"), tmp_path / "p.nc", {"fingerprint": "f"})
+    with xarray.open_dataset(tmp_path / "p.nc") as data:
+        (variable,) = data.data_vars.values()
+        assert variable.attrs["mars_param"] == field.param and variable.attrs["long_name"]
 
 
 def test_what_is_computed_is_made_by_whoever_made_the_first_field(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from junctura.products._outputs._quiet import quiet
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32
+# Discipline, category and number, as fields are called whose parameter ecCodes has no name for.
+_CODES, _OF_CODES = r"\d{1,3}\.\d{1,3}\.\d{1,3}", "codes"
 # By these names ecCodes finds parameters of ECMWF's own tables, some in other units, that hardly anybody has.
 _MEANT = {"sst": 34, "sr": 173, "ssr": 176, "str": 177, "tsr": 178, "ttr": 179}
 
@@ -34,13 +36,14 @@ def parameter(field: Field) -> Parameter | None:
 
 
 def key_of(field: Field) -> tuple[str, str | int]:
-    """Which key of ecCodes says the parameter, and its value."""
-    return _key(str(field.attributes.get("paramId", field.param)))
+    """Which key of ecCodes says the parameter, and its value; or its codes in edition 2, where it has no name."""
+    return _key(str(field.attributes.get("paramId") or field.param))
 
 
 def is_known(param: str) -> bool:
     """Whether ecCodes knows a parameter of this short name or number, on some kind of level."""
-    return any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
+    has_codes = _key(param)[0] == _OF_CODES
+    return has_codes or any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
 
 
 def units_of(param: str) -> str:
@@ -50,6 +53,8 @@ def units_of(param: str) -> str:
 
 
 def _key(given: str) -> tuple[str, str | int]:
+    if re.fullmatch(_CODES, given):
+        return _OF_CODES, given
     if match := re.fullmatch(r"(\d+)(?:\.(\d+))?", given):
         table = int(match[2] or 128)
         return "paramId", int(match[1]) + (0 if table == 128 else table * 1000)
@@ -68,6 +73,11 @@ def set_key(message: int, key: tuple[str, str | int]) -> None:
 
     """
     eccodes = needed("eccodes", "products")
+    if key[0] == _OF_CODES:
+        names = ("discipline", "parameterCategory", "parameterNumber")
+        for name, code in zip(names, str(key[1]).split("."), strict=True):
+            eccodes.codes_set(message, name, int(code))
+        return
     try:
         eccodes.codes_set(message, *key)
     except eccodes.CodesInternalError:
@@ -88,7 +98,7 @@ def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | 
             eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
         set_key(message, key)
         words = [_word(eccodes, message, name) for name in ("name", "cfName", "units")]
-        return Parameter(key, *words)
+        return Parameter(key, *words) if words[0] else None
     except eccodes.CodesInternalError:
         return None
     finally:
