@@ -52,7 +52,7 @@ class Witness:
             os.close(told)
 
     def decoded(self) -> Counter[str]:
-        """How often ecCodes has decoded values, by the SHA-256 of the message."""
+        """How often ecCodes or the package has decoded values, by the SHA-256 of the message."""
         return Counter(digest for what, digest in self._calls() if what == "decoded")
 
     def given_to_mir(self) -> Counter[str]:

@@ -7,8 +7,8 @@ In the folder that ``JUNCTURA_WITNESS`` names:
   told     a pipe, which gets the number of the process that stands still
 ```
 ``JUNCTURA_WITNESS_HOLDS`` says where the first one that comes there stands still, until it is killed: ``decoded HASH``
-when ecCodes has decoded this message, or ``rename NAME`` before a file gets this name. No file that a process writes
-grows beyond ``JUNCTURA_WITNESS_FILE_BYTES``, as if the disk were full.
+when ecCodes or the package has decoded this message, or ``rename NAME`` before a file gets this name. No file that a
+process writes grows beyond ``JUNCTURA_WITNESS_FILE_BYTES``, as if the disk were full.
 """
 
 from __future__ import annotations
@@ -87,6 +87,18 @@ def watch_eccodes(module: Any) -> None:
     module.lib = Library(module.lib, module.ffi)
 
 
+def watch_native(module: Any) -> None:
+    """Notes the messages in simple packing, which ecCodes does not decode."""
+    whole = module._unpack
+
+    def call(message: bytes, into: Any) -> None:
+        whole(message, into)
+        note("decoded", message)
+        hold(f"decoded {hashlib.sha256(message).hexdigest()}")
+
+    module._unpack = call
+
+
 def watch_mir(module: Any) -> None:
     """Notes all that is given to an interpolation."""
     for name in [name for name in dir(module) if name.endswith("Input")]:
@@ -104,7 +116,11 @@ def _noted(name: str, whole: Callable[..., Any]) -> Callable[..., Any]:
 class Watch(importlib.abc.MetaPathFinder):
     """Has libraries watched as soon as they are loaded; nothing is loaded for that."""
 
-    WATCHED = {"gribapi.gribapi": watch_eccodes, "mir": watch_mir}  # noqa: RUF012 - it is never changed
+    WATCHED = {  # noqa: RUF012 - it is never changed
+        "gribapi.gribapi": watch_eccodes,
+        "junctura._native": watch_native,
+        "mir": watch_mir,
+    }
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
