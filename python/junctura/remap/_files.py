@@ -40,6 +40,8 @@ class Side(NamedTuple):
     areas: Array
     fractions: Array
     mask: Array
+    centres: tuple[Array, Array] | None = None
+    """Longitudes and latitudes, in degrees."""
 
 
 class File(NamedTuple):
@@ -132,6 +134,7 @@ def _side(data: Any, names: dict[str, tuple[str, ...]], at: int, shape: tuple[in
     # Who does not know areas writes zeros, and fractions without areas mean nothing.
     is_known = bool((areas > 0).any())
     fractions = found("fractions").astype(np.float64) if is_known else np.empty(0)
+    fractions = fractions if (fractions > 0).any() else np.empty(0)
     return Side(shape, areas if is_known else np.empty(0), fractions, found("mask") != 0)
 
 
@@ -153,6 +156,54 @@ def write(path: str | os.PathLike[str], file: File) -> None:
             data.createVariable(name, kind, ("n_s",))[:] = values
         for at, side in enumerate((file.source, file.target)):
             _write_side(data, at, side)
+
+
+# By these names cdo knows how weights are to be used; any that it only adds up are like bilinear ones.
+_METHODS = {"conservative": "Conservative remapping", "nearest": "Nearest neighbor"}
+_ADDED_UP = "Bilinear remapping"
+
+
+def write_scrip(path: str | os.PathLike[str], file: File) -> None:
+    """As SCRIP does, and cdo reads it; another file of that name goes."""
+    netcdf = needed("netCDF4", "remap")
+    form = "NETCDF3_64BIT_OFFSET" if len(file.weights) < _CLASSIC_LINKS_MAX else "NETCDF4"
+    try:
+        data = netcdf.Dataset(os.fspath(path), "w", format=form)
+    except OSError as error:
+        raise Io(str(path), str(error)) from error
+    with data:
+        data.title = "Weights between two grids"
+        is_conservative = file.method == "conservative"
+        data.normalization = ("fracarea" if file.by_fraction else "destarea") if is_conservative else "none"
+        data.map_method = _METHODS.get(file.method, _ADDED_UP)
+        data.conventions = "SCRIP"
+        data.source_grid, data.dest_grid = "source", "target"
+        data.createDimension("num_links", len(file.weights))
+        data.createDimension("num_wgts", 1)
+        for name, values in zip(_SCRIP["links"][:2], (file.targets + 1, file.sources + 1), strict=True):
+            data.createVariable(name, "i4", ("num_links",))[:] = values
+        data.createVariable(_SCRIP["links"][2], "f8", ("num_links", "num_wgts"))[:, 0] = file.weights
+        for at, side in enumerate((file.source, file.target)):
+            _write_side_scrip(data, at, side)
+
+
+def _write_side_scrip(data: Any, at: int, side: Side) -> None:
+    size, rank, points = _SCRIP["size"][at], _DIMS[at].replace("dims", "rank"), int(np.prod(side.shape))
+    data.createDimension(size, points)
+    data.createDimension(rank, len(side.shape))
+    data.createVariable(_DIMS[at], "i4", (rank,))[:] = side.shape[::-1]
+    prefix = "src" if at == 0 else "dst"
+    lon, lat = side.centres or (np.zeros(points), np.zeros(points))
+    for name, values in (("lat", lat), ("lon", lon)):
+        variable = data.createVariable(f"{prefix}_grid_center_{name}", "f8", (size,))
+        variable.units = "degrees"
+        variable[:] = values
+    # Readers of such files expect all of these; where areas are zeros, they are not known.
+    for what, kind, otherwise in (("mask", "i4", 1), ("areas", "f8", 0), ("fractions", "f8", 0)):
+        values = getattr(side, what)
+        variable = data.createVariable(_SCRIP[what][at], kind, (size,))
+        variable.units = "square radians" if what == "areas" else "unitless"
+        variable[:] = values if len(values) else np.full(points, otherwise)
 
 
 def _write_side(data: Any, at: int, side: Side) -> None:

@@ -178,18 +178,43 @@ class Weights:
             links = _compute.divided(links, target.areas.size)[0] if is_by_fraction else links
         return cls._of(_made(_files.File(*links, sides[0], sides[1], is_by_fraction, method)), method)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file of weights (netCDF) as ESMF does; one that is there goes. Waits for the disk.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        form: Literal["esmf", "scrip"] = "esmf",
+        *,
+        source: Grid | None = None,
+        target: Grid | None = None,
+    ) -> None:
+        """Writes a file of weights (netCDF); one that is there goes. Waits for the disk.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+        form : str
+            ``esmf``, as ESMF writes and reads it, or ``scrip``, which cdo reads (``cdo remap,GRID,FILE``).
+        source, target : LonLat or Mesh, optional
+            Where the points lie, for a file of SCRIP's; without grids it has zeros there.
 
         Raises
         ------
+        InvalidArgument
+            There is no such form, or a grid has another shape.
         Io
             It cannot be written.
         ImportError
             Without netCDF4: ``pip install 'junctura[remap]'``.
 
         """
-        _files.write(path, self._file())
+        if form not in ("esmf", "scrip"):
+            raise InvalidArgument("form", f"{form!r} is not one of esmf, scrip")
+        file = self._file()
+        if form == "esmf":
+            _files.write(path, file)
+            return
+        sides = [_with_centres(*pair) for pair in ((file.source, source), (file.target, target))]
+        _files.write_scrip(path, file._replace(source=sides[0], target=sides[1]))
 
     @property
     def source_shape(self) -> tuple[int, ...]:
@@ -240,11 +265,11 @@ class Weights:
             The field does not fit the source grid, or has no numbers.
 
         """
-        values, lead, dtype = self._fields(field)
+        values, lead, given, dtype = self._fields(field)
         stop = int(np.prod(self.target_shape))
         if threads is not None and threads < 1:
             raise InvalidArgument("threads", f"{threads} threads do nothing")
-        made = self._made.apply(values, 0, stop, norm, _as_given(missing, dtype), threads or 0)
+        made = self._made.apply(values, 0, stop, norm, _as_given(missing, given), threads or 0)
         return np.frombuffer(made).reshape(*lead, *self.target_shape).astype(dtype, copy=False)
 
     def conservation(self, field: npt.ArrayLike, *, norm: Norm = "whole", missing: float | None = None) -> Conservation:
@@ -263,10 +288,10 @@ class Weights:
         True
 
         """
-        values, lead, dtype = self._fields(field)
+        values, lead, given, _ = self._fields(field)
         if lead:
             raise InvalidArgument("field", f"one at a time, not of the shape {np.shape(field)}")
-        return Conservation(*self._made.conserved(values, norm, _as_given(missing, dtype)))
+        return Conservation(*self._made.conserved(values, norm, _as_given(missing, given)))
 
     def part(self, start: int, stop: int) -> tuple[Weights, list[tuple[int, int]]]:
         """For a rank with target points `start` to `stop`: their weights, and the stretches of the source they need.
@@ -316,8 +341,8 @@ class Weights:
             ranks.append(",".join(box for stretch in stretches for box in _boxes(*stretch, self.source_shape)))
         return _native.Layout(shape=self.source_shape, slabs=";".join(ranks))
 
-    def _fields(self, field: npt.ArrayLike) -> tuple[Array, tuple[int, ...], Any]:
-        """A field as doubles, the dimensions before the grid, and the type of what it becomes."""
+    def _fields(self, field: npt.ArrayLike) -> tuple[Array, tuple[int, ...], np.dtype[Any], Any]:
+        """A field as doubles, the dimensions before the grid, its own type, and that of what it becomes."""
         given = with_mask(field)
         if given.dtype.kind not in "fiub":
             raise InvalidArgument("field", f"it is of {given.dtype}, not of real numbers")
@@ -332,7 +357,7 @@ class Weights:
             raise InvalidArgument(
                 "field", f"it has the shape {array.shape}, which does not end with that of the source, {shape}"
             )
-        return np.ascontiguousarray(array, np.float64), lead, dtype
+        return np.ascontiguousarray(array, np.float64), lead, given.dtype, dtype
 
     def _file(self) -> _files.File:
         sides = []
@@ -359,12 +384,20 @@ class Weights:
         return f"Weights({self.source_shape} -> {self.target_shape}, {len(self)} links{method})"
 
 
-def _as_given(missing: float | None, dtype: Any) -> float | None:
+def _with_centres(side: _files.Side, grid: Grid | None) -> _files.Side:
+    if grid is None:
+        return side
+    if int(np.prod(grid.shape)) != int(np.prod(side.shape)):
+        raise InvalidArgument("grid", f"it has the shape {grid.shape}, and the weights {side.shape}")
+    return side._replace(centres=grid.points())
+
+
+def _as_given(missing: float | None, dtype: np.dtype[Any]) -> float | None:
     """The missing value as a field of this type has it: 1e20 in single precision is not the double 1e20."""
-    if missing is None or dtype is not np.float32:
+    if missing is None or dtype.kind != "f":
         return missing
     with np.errstate(over="ignore"):
-        return float(np.float32(missing))
+        return float(dtype.type(missing))
 
 
 def _restored(file: _files.File) -> Weights:
@@ -414,8 +447,10 @@ def _list(what: str, values: Array, kind: type[np.int64 | np.float64]) -> Array:
 
 
 def _known(side: _files.Side) -> tuple[Array, Array, Array]:
+    # A mask that leaves nothing out is none.
+    mask = side.mask if not side.mask.all() else np.empty(0)
     return (
         np.ascontiguousarray(side.areas, np.float64),
         np.ascontiguousarray(side.fractions, np.float64),
-        np.ascontiguousarray(side.mask, np.uint8),
+        np.ascontiguousarray(mask, np.uint8),
     )
