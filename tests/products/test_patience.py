@@ -31,18 +31,18 @@ def looks(patience: Patience, clock: Clock, until: float, *, is_left: bool) -> t
     return said, ended
 
 
-def test_it_says_what_it_waits_for_after_five_seconds_and_then_ever_more_rarely() -> None:
+def test_it_says_what_it_waits_for_soon_and_then_ever_more_rarely() -> None:
     clock = Clock()
     said, ended = looks(Patience(clock=clock), clock, 1000, is_left=True)
-    assert (said[0], ended) == (SAY_S, []) == (5.0, [])
+    assert (said[0], ended) == (SAY_S, []) == (3.0, [])
     gaps = [later - before for before, later in itertools.pairwise(said)]
-    assert gaps == [65.0, 120.0, 240.0, 480.0]
+    assert gaps == [67.0, 120.0, 240.0, 480.0]
 
 
 def test_it_ends_when_nobody_is_left() -> None:
     clock = Clock()
     said, ended = looks(Patience(clock=clock), clock, END_S, is_left=False)
-    assert (said, ended) == ([5.0], [10.0])
+    assert (said, ended) == ([3.0], [10.0])
 
 
 def test_one_who_leaves_late_ends_it_one_look_later() -> None:
@@ -58,7 +58,7 @@ def test_what_comes_begins_it_anew() -> None:
     clock.now += 9
     assert patience.left_s == 0
     patience.progressed()
-    assert (patience.left_s, patience.waited_s) == (5.0, 0.0)
+    assert (patience.left_s, patience.waited_s) == (3.0, 0.0)
     clock.now += 7
     assert patience.waited_s == 7.0
 

@@ -102,6 +102,17 @@ def test_the_command_says_what_failed_at_once_or_at_the_end(tmp_path: Path, opti
         assert "2 went no further" in done.stdout
 
 
+def test_one_cause_of_many_fields_is_told_with_a_count(tmp_path: Path) -> None:
+    (tmp_path / "wrong_in_a_command.py").write_text("def wrong(field):\n    raise ValueError('as always')\n")
+    done = by_command(tmp_path, WRONG, offers(fields(*range(12))), "--json")
+    said, told = json.loads(done.stdout), done.stderr.splitlines()
+    assert (done.returncode, said["failed"], len(said["wrong"])) == (1, 12, 12)
+    assert [line.partition("step=")[2][:1] for line in told[:3]] == ["0", "1", "2"]
+    (last,) = told[3:]
+    assert last.startswith("  python: InvalidArgument: python wrong_in_a_command:wrong: ValueError: as always")
+    assert last.endswith(" (10 times)")
+
+
 def test_a_field_that_is_wrong_stops_no_other(tmp_path: Path) -> None:
     text = """
 sources: [{follow: stream=enfo}]

@@ -10,7 +10,7 @@ import junctura
 from junctura.products._tasks import BROKER, WORKER
 
 # So long after the last progress it says what it waits for.
-SAY_S = 5.0
+SAY_S = 3.0
 # So long it waits while no client is connected that could offer what it waits for.
 END_S = 10.0
 # Where nothing changes it says so again after this time, and then after twice as long, again and again.

@@ -41,7 +41,11 @@ def opened(url: str | None, store: str | None, name: str, selectors: Iterable[st
 
     """
     if url is not None:
-        pool = junctura.Pool(url, name=name, store=store)
+        try:
+            pool = junctura.Pool(url, name=name, store=store)
+        except junctura.NotFound as error:
+            # Which one is what the reader wants to know.
+            raise junctura.NotFound(store or url, error.cause) from None
         if store is not None:
             _check(pool, store, selectors)
         return pool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import select
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from junctura.products._report import Waits
 from junctura.products._source import opened
 
 _WINDOW = 64
+# So often one cause is told with the field that it is about.
+_ALIKE_MAX = 3
 # So many clients are named.
 _NAMES_MAX = 8
 
@@ -93,7 +96,8 @@ def run(
         When fields of producers have come that had left before this began, it ends after so many seconds in which
         nothing has come and nobody of the names that it waits for has been there.
     told
-        Is called with what is wrong with a field; the others go on.
+        Is called with what is wrong with a field; the others go on. The same cause is told of three fields, and then
+        with a count, the tenth time, the hundredth and so on.
     waits
         Is called when nothing has come for a while.
     ready
@@ -102,9 +106,19 @@ def run(
     """
     wrong: list[str] = []
 
+    alike: Counter[str] = Counter()
+
     def tell(text: str) -> None:
         wrong.append(text)
-        told(text)
+        # Of a thousand fields with one fault some are named, and then it is counted.
+        name, _, about = text.partition(": ")
+        cause = f"{name}: {about.partition(': ')[2]}"
+        alike[cause] += 1
+        count = alike[cause]
+        if count <= _ALIKE_MAX:
+            told(text)
+        elif str(count).rstrip("0") == "1":
+            told(f"{cause} ({count} times)")
 
     with ExitStack() as stack:
         inlets = [
