@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from broker_runs import BASE, broker, grid_message, in_background, offer
 import junctura
 from junctura.products import load_all
 from junctura.products._plan import plan_of, run
-from junctura.products._report import Waits
+from junctura.products._report import Made, Waits
+from junctura.products._view import View
 
 WANTED = """
 product: t
@@ -269,3 +271,21 @@ def test_requirements_of_one_file_name_are_refused_before_anything_is_waited_for
     done = command(wanted() + "---" + wanted().replace("product: t", "product: other"))
     assert done.returncode == 2 and "are both named 0.csv" in done.stderr
     assert load_all([]) == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_what_is_waited_for_stays_until_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    view = View()
+    for is_new in (True, False):
+        view.waits(Waits(("waits for 1 fields", "step=7 is not there"), is_new))
+    said = terminal.getvalue()
+    assert said.count("step=7 is not there") == 1 and said.count(": waits for 1 fields\n") == 2
+    view.show(Made("t", Path("t.csv"), 1, {}, 0.1), 2)
+    # One line up, in the place of the status.
+    assert "\x1b[1A\r\x1b[K  products " in terminal.getvalue()
