@@ -22,9 +22,14 @@ _ARCS = 4
 
 def weights(source: Grid, target: Grid) -> Any:
     """A matrix as of `junctura.products._weights.weights`; raises what `junctura.remap.Weights.compute` does."""
-    links = remap.by_yac(of(source), of(target), "conservative")
+    return between(of(source), target)
+
+
+def between(source: LonLat | Mesh, target: Grid) -> Any:
+    """The same, where the cells of the source are known."""
+    links = remap.taking_part(remap.by_yac(source, cells := of(target), "conservative"), source, cells)
     links, _ = remap.divided(links, target.size)
-    shape = (target.size, source.size)
+    shape = (target.size, source.areas.size)
     made = needed("scipy.sparse", "products").coo_array((links.weights, (links.targets, links.sources)), shape=shape)
     return made.tocsr()
 

@@ -2,8 +2,8 @@
 
 The bytes of a message are looked at before ecCodes sees them: whether it is whole, and one field. Then its grid gets a
 name of `junctura.products._grid`, and its values the order that this name has: rows from north to south, columns from
-west to east. What has no such name (projections, rotated grids, rows that are no rows of a whole grid) is refused by
-the name that GRIB has for it, rather than taken for something else.
+west to east; of grids whose points are listed (projections, rotated, reduced areas, HEALPix, unstructured), the order
+of `junctura.field`. What has no such name is refused by the name that GRIB has for it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,27 @@ import junctura
 from junctura import _forks, _messages
 from junctura._labels import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.field import FLAGS, Order, mars_of, values_of, values_of_simple
+from junctura.field import FLAGS, Order, mars_of, octets_of, order_of, values_of, values_of_simple
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, Spectral, grid, reduced_gg, regular_area, regular_gg, regular_ll, spectral
+from junctura.products._grid import (
+    Grid,
+    Spectral,
+    grid,
+    listed_name,
+    reduced_gg,
+    regular_area,
+    regular_gg,
+    regular_ll,
+    spectral,
+)
 from junctura.products._header import LEVEL, header_of, level_of
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
 _ROUNDED = 1.1e-3
+# What is shorter is the number of a grid that the centre has in a list (edition 1).
+_SECTION_BYTES_MIN = 14
 _OVER_STEPS = ("accum", "avg", "max", "min")
 _counting = _forks.Lock()
 _decodes = 0
@@ -69,13 +81,25 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     """
     global _decodes
     whole = bytes(message)
-    field = _messages.decoded_as(one_field(whole), whole, _read, None if attributes is None else dict(attributes))
+    read = _messages.decoded_as(one_field(whole), whole, _read, None if attributes is None else dict(attributes))
+    on = grid(read.on) if isinstance(read.on, str) else read.on
+    field = Field(read.values, on, read.attributes, read.units, read.header)
     with _counting:
         _decodes += 1
     return field
 
 
-def _read(message: bytes, attributes: dict[str, Any] | None) -> Field:
+class _Read(NamedTuple):
+    """What a message says. Of a grid whose points are listed, only its name: others may compute them."""
+
+    values: Floats
+    on: Grid | Spectral | str
+    attributes: Mapping[str, Any]
+    units: str
+    header: Mapping[str, str]
+
+
+def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
     eccodes = needed("eccodes", "products")
     with _messages.opened(eccodes, message) as handle:
         sections = _sections(message)
@@ -225,15 +249,25 @@ def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
     return known[key]
 
 
-def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> Field:
-    on, values = _ON.get(message.grid_type(), _refuse)(message)
+def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> _Read:
+    on, values = _ON.get(message.grid_type(), _listed)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     units = message.units()
-    return Field(values, on, known, "" if units in _UNKNOWN else units, {**header, LEVEL: level_of(known)})
+    return _Read(values, on, known, "" if units in _UNKNOWN else units, {**header, LEVEL: level_of(known)})
 
 
-def _refuse(message: _Message) -> tuple[Grid, Floats]:
-    raise Unsupported(f"grid {message.grid_type()}", "expected regular_ll, regular_gg, reduced_gg or sh")
+def _listed(message: _Message) -> tuple[str, Floats]:
+    """On a grid whose points are listed one by one: projections, rotated and unstructured grids, and so on."""
+    kind = message.grid_type()
+    section, edition = octets_of(message.content), message.content[7]
+    if kind.endswith("sh") or not kind.isidentifier() or len(section) < _SECTION_BYTES_MIN:
+        raise Unsupported(f"grid {kind}", "fields of this kind are not read")
+    if message.has("scanningMode") and message.number("scanningMode") & 0x0F:
+        raise Unsupported(f"grid {kind}", "its rows are staggered")
+    values, order = message.values(), order_of(message.eccodes, message.handle)
+    if order is not None and order.rows * order.columns == values.size:
+        values = np.ascontiguousarray(order.arranged(values)).reshape(-1)
+    return listed_name(kind, edition, section), values
 
 
 def _attributes(message: _Message) -> dict[str, Any]:
@@ -262,14 +296,14 @@ def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:
     return _fitting(spectral(j), message.values())
 
 
-def _reduced_gg(message: _Message) -> tuple[Grid, Floats]:
+def _reduced_gg(message: _Message) -> tuple[Grid | str, Floats]:
     n, rows = message.number("N"), message.number("Nj")
     counts = message.columns()
     points = message.number("numberOfDataPoints")
     if rows != 2 * n or len(counts) != rows or sum(counts) != points or 0 in counts:
-        raise Unsupported("grid reduced_gg", f"{points} points of {len(counts)} rows, expected all of 2 x {n} rows")
+        return _listed(message)
     if message.number("scanningMode") or abs(message.degrees(_FIRST[1])) > _ROUNDED:
-        raise Unsupported("grid reduced_gg", "its points do not go from north and the prime meridian to south and east")
+        return _listed(message)
     return _fitting(reduced_gg(n, counts), message.values())
 
 
@@ -343,14 +377,12 @@ def _agree(extent: _Extent, between: float, said: float) -> None:
         raise Corrupt("GRIB message", f"{extent.says()} are {between:g} degrees apart, but it says {said:g}")
 
 
-def _regular_gg(message: _Message) -> tuple[Grid, Floats]:
+def _regular_gg(message: _Message) -> tuple[Grid | str, Floats]:
     extent = _extent(message)
     n = message.number("N")
     name = f"grid regular_gg of N={n} with {extent.says()}"
     whole = regular_gg(n)
-    if extent.columns > 1 and abs((extent.east - extent.west) / (extent.columns - 1) - 90 / n) > _ROUNDED:
-        raise Unsupported(name, f"expected columns {90 / n} degrees apart")
-    return _placed(message, whole, extent, name)
+    return _placed(message, whole, extent, name) if _is_part(whole, extent) else _listed(message)
 
 
 def _divisor(circle: int, increment: float) -> float:
@@ -360,8 +392,6 @@ def _divisor(circle: int, increment: float) -> float:
 
 def _placed(message: _Message, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
     """Values in the order of the grid, or of the area of the grid, that has these rows and columns."""
-    if not _is_part(whole, extent):
-        raise Unsupported(name, f"its rows and columns are not those of {whole.name}")
     rows, first, last = _ends(whole, extent)
     spacing = 360 / whole.shape[1]
     values = _in_order(message, extent)

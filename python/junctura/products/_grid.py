@@ -7,6 +7,7 @@
   11x19@73/-27/33/45            regular_ll    11 rows and 19 columns, the outermost at north/west/south/east
   F48, F48@72/-25/34/45         regular_gg    48 Gaussian rows between pole and equator, each with 192 columns
   N48, O48, R48:20,24,...       reduced_gg    rows with fewer columns towards the poles
+  lambert:2:eNpj...             listed        all points, as the grid section of a GRIB message states them; the section
   points@50.1/8.7,48.2/16.4     points        places, each by latitude/longitude
   T63                           spectral      spherical harmonics up to this total wavenumber, triangular
 ```
@@ -16,9 +17,11 @@ two grids are equal if and only if their names are.
 
 from __future__ import annotations
 
+import base64
 import functools
 import math
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -29,10 +32,11 @@ import numpy.typing as npt
 from junctura import _forks
 from junctura._labels import needed
 from junctura._messages import POINTS_VARIABLE, points_max
-from junctura.errors import InvalidArgument
+from junctura.errors import Corrupt, InvalidArgument, Unsupported
+from junctura.field import decoded, layout_of
 from junctura.products._floats import Floats
 
-Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "points"]
+Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "listed", "points"]
 # So many degrees apart are the same place.
 _SAME = 1e-9
 # The same row or column, of grids whose names have ten digits.
@@ -58,7 +62,9 @@ class Grid:
         Of an array of its values: rows and columns, or points where rows differ in their columns or there are none.
     latitudes, longitudes
         Of rows and of columns; where `is_regular` does not hold, of all points. Longitudes go east from the
-        westernmost.
+        westernmost. NaN where the header of a listed grid does not state them.
+    lines
+        Of a listed grid whose points are in rows: how many rows, and how many points in each; else empty.
 
     """
 
@@ -67,6 +73,7 @@ class Grid:
     shape: tuple[int, ...] = field(compare=False)
     latitudes: Floats = field(compare=False, repr=False)
     longitudes: Floats = field(compare=False, repr=False)
+    lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_regular(self) -> bool:
@@ -76,12 +83,12 @@ class Grid:
     @property
     def is_global(self) -> bool:
         """Whether it goes around the globe and from pole to pole."""
-        return self.kind != "points" and "@" not in self.name
+        return self.kind not in ("points", "listed") and "@" not in self.name
 
     @property
     def whole(self) -> str:
         """The name of the whole grid that it is, or is an area of; empty if it is neither."""
-        if self.kind == "points" or "x" in self.name:
+        if self.kind in ("points", "listed") or "x" in self.name:
             return ""
         return self.name.partition("@")[0]
 
@@ -167,7 +174,7 @@ class Grid:
         return rows, columns
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (self.name, self.kind, self.shape, self.latitudes, self.longitudes)
+        return (self.name, self.kind, self.shape, self.latitudes, self.longitudes, self.lines)
 
 
 @dataclass(frozen=True)
@@ -234,6 +241,8 @@ def _grid(name: str) -> Grid | Spectral:
     whole, at, rest = name.partition("@")
     if whole == "points":
         return points(_places(name, rest))
+    if match := re.fullmatch(r"(\w+):([12]):([\w-]+)", name):
+        return _listed(name, match[1], int(match[2]), match[3])
     if match := re.fullmatch(r"(\d{1,9})x(\d{1,9})", whole):
         return regular_area(int(match[1]), int(match[2]), *_floats(name, rest.split("/"), 4))
     if at:
@@ -282,6 +291,51 @@ def regular_area(rows: int, columns: int, north: float, west: float, south: floa
     _limit(name, columns * rows)
     north, west, south, east = (float(_number(edge)) for edge in (north, west, south, east))
     return Grid(name, "regular_ll", (rows, columns), np.linspace(north, south, rows), np.linspace(west, east, columns))
+
+
+def listed_name(kind: str, edition: int, section: bytes) -> str:
+    """The name of a grid by the grid section of a message, whose kind is ecCodes' name of its template."""
+    return f"{kind}:{edition}:{base64.urlsafe_b64encode(zlib.compress(section, 9)).decode().rstrip('=')}"
+
+
+def _listed(name: str, kind: str, edition: int, text: str) -> Grid:
+    try:
+        # Sections of reduced grids have two bytes for each row.
+        section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
+        layout = decoded(_stating(edition, section), layout_of, has_places=True)
+    except (ValueError, zlib.error, Corrupt) as error:
+        raise InvalidArgument(f"grid {name[:40]}", f"it does not end with a section of GRIB: {error}") from error
+    size = math.prod(layout.shape)
+    found = {key: np.asarray(places, np.float64).reshape(-1) for key, (_, places) in layout.coords.items()}
+    if layout.dims == ("latitude", "longitude"):
+        rows, columns = layout.shape
+        found = {"latitude": np.repeat(found["latitude"], columns), "longitude": np.tile(found["longitude"], rows)}
+    elif not found:
+        if kind != "unstructured_grid":
+            raise Unsupported(f"grid {kind}", "ecCodes cannot compute where its points are")
+        found = dict.fromkeys(("latitude", "longitude"), np.full(size, np.nan))
+    lines = layout.shape if len(layout.shape) == 2 else ()
+    return Grid(name, "listed", (size,), found["latitude"], found["longitude"], lines)
+
+
+def _stating(edition: int, section: bytes) -> bytes:
+    """A message with this grid section, and all values 0 (WMO FM 92 GRIB, editions 1 and 2)."""
+    if edition == 1:
+        product = bytes(
+            [0, 0, 28, 128, 98, 0, 255, 128, 130, 100, 1, 244, 20, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0]
+        )
+        body = product + section + bytes([0, 0, 12, 8]) + bytes(8) + b"7777"
+        return b"GRIB" + (8 + len(body)).to_bytes(3, "big") + b"\1" + body
+    sections = [
+        (1, bytes([0, 98, 0, 0, 4, 0, 1, 7, 228, 1, 1, 0, 0, 0, 0, 1])),
+        (4, bytes(13) + bytes([1]) + bytes(4) + bytes([1]) + bytes(5) + bytes([255]) + bytes(5)),
+        (5, section[6:10] + bytes(12)),
+        (6, bytes([255])),
+        (7, b""),
+    ]
+    made = [(5 + len(content)).to_bytes(4, "big") + bytes([number]) + content for number, content in sections]
+    body = b"".join([made[0], section, *made[1:], b"7777"])
+    return b"GRIB\0\0\0\2" + (16 + len(body)).to_bytes(8, "big") + body
 
 
 def regular_gg(n: int) -> Grid:

@@ -182,18 +182,19 @@ def _whole(name: str) -> str:
 def grid_of(obj: junctura.Object) -> str:
     """Which grid the field of an object is on, or its truncation; empty if it is on points, or cannot be told."""
     try:
-        on = named(str(obj.attributes["grid"])) if "dtype" in obj.attributes else _grid_of_message(bytes(obj))
+        name = str(obj.attributes["grid"]) if "dtype" in obj.attributes else _grid_of_message(bytes(obj))
+        on = named(name)
     except (junctura.Error, KeyError, ImportError):
         # Who decodes it will say what is wrong.
         return ""
     return "" if isinstance(on, Grid) and on.kind == "points" else on.name
 
 
-def _grid_of_message(message: bytes) -> Grid | Spectral:
+def _grid_of_message(message: bytes) -> str:
     return _messages.decoded_as(_decode.one_field(message), message, _grid_in)
 
 
-def _grid_in(message: bytes) -> Grid | Spectral:
+def _grid_in(message: bytes) -> str:
     eccodes = needed("eccodes", "products")
     with _messages.opened(eccodes, message) as handle:
         return _Header(eccodes, handle, message, {}, {}).on()
@@ -202,9 +203,9 @@ def _grid_in(message: bytes) -> Grid | Spectral:
 class _Header(_decode._Message):
     """A message of which only the grid is wanted: values are not decoded."""
 
-    def on(self) -> Grid | Spectral:
-        found: tuple[Grid | Spectral, Any] = _decode._ON.get(self.grid_type(), _decode._refuse)(self)
-        return found[0]
+    def on(self) -> str:
+        on: Grid | Spectral | str = _decode._ON.get(self.grid_type(), _decode._listed)(self)[0]
+        return on if isinstance(on, str) else on.name
 
     def values(self) -> npt.NDArray[np.float64]:
         return np.zeros(self.eccodes.codes_get_size(self.handle, "values"))

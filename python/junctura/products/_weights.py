@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -44,7 +45,7 @@ import numpy.typing as npt
 from junctura._labels import needed
 from junctura._machine import free_bytes
 from junctura.errors import InvalidArgument, Io, TooLarge, Unsupported
-from junctura.products import _cells
+from junctura.products import _cells, _located
 from junctura.products._cache import Bounded
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, directions, whole_of
@@ -83,7 +84,11 @@ _MEMORY = {
     "bilinear": (100 << 20, 460, 280),
     "nearest": (100 << 20, 130, 120),
     "conservative": (150 << 20, 1300, 1300),
+    "rows": (100 << 20, 200, 150),
+    "points": (100 << 20, 1000, 200),
+    "cells": (200 << 20, 3000, 1300),
 }
+_NO_BOXES = "points have no boxes to take means of: take linear, bilinear or nearest"
 # From N320 to a tenth of a degree MIR takes half a minute.
 _MIR_SECONDS_MAX = 900.0
 # Older than this a folder is nobody's work any more.
@@ -186,6 +191,8 @@ def _bytes(matrix: Any) -> int:
 
 def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
     _, on = kept_as(source, target)
+    if source.kind == "listed":
+        return _of_points(source, target, method, quantity)
     if not source.is_global or not (on.is_global or on.kind == "points"):
         return _of_area(source, target, method, quantity)
     if on is target:
@@ -215,6 +222,20 @@ def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> An
 
     matrix = _there(path_of(source.name, target.name, method, quantity), shape, make)
     return matrix if task.rows_of is None else matrix[task.rows_of]
+
+
+def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+    """From a grid whose points are listed."""
+    if method == "conservative" and target.kind == "points":
+        raise Unsupported(_subject(method, source, target), _NO_BOXES)
+
+    def make(made: Path) -> None:
+        of = "cells" if method == "conservative" else "rows" if source.lines else "points"
+        _check_memory(_subject(method, source, target), of, source.size, target.size)
+        _save(made, _located.weights(source, target, method))
+
+    path = path_of(source.name, target.name, method, quantity)
+    return _there(path, (target.size, source.size), make, may_be_empty=True)
 
 
 def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
@@ -268,26 +289,27 @@ def _subject(method: Method, source: Grid, target: Grid) -> str:
     return f"{method} weights {source.name[:40]} -> {target.name[:40]}"
 
 
-def memory_bytes(method: Method, source: int, target: int) -> int:
+def memory_bytes(of: str, source: int, target: int) -> int:
     """About how much memory it takes to make weights between grids of so many points."""
-    begin, of_source, of_target = _MEMORY[method]
+    begin, of_source, of_target = _MEMORY[of]
     return begin + of_source * source + of_target * target
 
 
-def _check_memory(subject: str, method: Method, source: int, target: int) -> None:
+def _check_memory(subject: str, of: str, source: int, target: int) -> None:
     """Raises `TooLarge` if less memory is free than weights take to make."""
-    wanted, free = memory_bytes(method, source, target), free_bytes()
+    wanted, free = memory_bytes(of, source, target), free_bytes()
     if wanted > free:
         cause = f"about {wanted / 1e9:.1f} GB of memory are needed to make them, {free / 1e9:.1f} GB are free"
         raise TooLarge(subject, f"{cause}: take an area, a coarser grid, or the method nearest")
 
 
-def _there(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
-    """The matrix of this shape in a file, which is made if there is none."""
+def _there(path: Path, shape: tuple[int, int], make: Callable[[Path], None], *, may_be_empty: bool = False) -> Any:
+    """The matrix of this shape in a file, which is made if there is none; rows may be empty only if that is said."""
+    read = functools.partial(_read, shape=shape, may_be_empty=may_be_empty)
     try:
-        return _read(path, shape)
+        return read(path)
     except _DAMAGED:
-        return _make(path, shape, make)
+        return _make(path, read, make)
 
 
 def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
@@ -311,7 +333,7 @@ def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Ta
     rows_of = None
     if target.kind == "points" or target.name.startswith("R"):
         if method == "conservative":
-            raise Unsupported(subject, "points have no boxes to take means of: take linear, bilinear or nearest")
+            raise Unsupported(subject, _NO_BOXES)
         # MIR takes no point twice.
         places = np.column_stack([target.latitudes, np.mod(target.longitudes, 360)])
         unique, rows_of = np.unique(places, axis=0, return_inverse=True)
@@ -371,58 +393,66 @@ def _edges(on: Grid) -> list[float]:
     return [90.0, 0.0, -90.0, 360 - 360 / columns] if rows % 2 == 0 else []
 
 
-def _read(path: Path, shape: tuple[int, int]) -> Any:
+def _read(path: Path, shape: tuple[int, int], *, may_be_empty: bool = False) -> Any:
     """A matrix from a file; ValueError and others where it is none."""
     with np.load(path) as parts:
         starts, columns, values = parts["starts"], parts["columns"], parts["weights"]
         is_shape = tuple(parts["shape"].tolist())
     if is_shape != shape:
         raise ValueError(f"it is for {is_shape[0]} and {is_shape[1]} points, expected {shape[0]} and {shape[1]}")
-    _look_at(starts, columns, values, shape)
+    _look_at(starts, columns, values, shape, may_be_empty=may_be_empty)
     matrix = needed("scipy.sparse", "products").csr_array((values, columns, starts), shape=shape)
     for part in (matrix.data, matrix.indices, matrix.indptr):
         part.flags.writeable = False
     return matrix
 
 
-def _look_at(starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: Floats, shape: tuple[int, int]) -> None:
+def _look_at(
+    starts: npt.NDArray[Any],
+    columns: npt.NDArray[Any],
+    values: Floats,
+    shape: tuple[int, int],
+    *,
+    may_be_empty: bool = False,
+) -> None:
     """ValueError, if these are no weights of a matrix of this shape."""
     counts = np.diff(starts)
     if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != len(values) or len(columns) != len(values):
         raise ValueError("its parts do not fit one another")
-    if counts.min(initial=1) < 1:
+    if counts.min(initial=1) < (0 if may_be_empty else 1):
         raise ValueError(f"{np.count_nonzero(counts < 1)} points get nothing")
     if columns.min(initial=0) < 0 or columns.max(initial=0) >= shape[1]:
         raise ValueError("it takes from points that are not there")
     # Not a number is no less than anything.
-    errors = np.abs(np.add.reduceat(values, starts[:-1]) - 1)
+    begins = starts[:-1][counts > 0]
+    errors = np.abs(np.add.reduceat(values, begins) - 1) if len(begins) else np.empty(0)
     if not errors.max(initial=0) <= _SUM_ERROR_MAX:
         raise ValueError(f"the weights of a point sum up to something {errors.max():.3g} from 1")
 
 
-def _make(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
+def _make(path: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
     needed("scipy.sparse", "products")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(path.with_name(f".{path.stem}.lock")):
             with contextlib.suppress(*_DAMAGED):
                 # Another one has made it meanwhile.
-                return _read(path, shape)
+                return read(path)
             _sweep(path.parent)
-            return _moved(path, shape, make)
+            return _moved(path, read, make)
     except OSError as error:
         if isinstance(error, Io):
             raise
         raise Io(str(path.parent), f"weights cannot be kept there ({error}): set JUNCTURA_CACHE") from error
 
 
-def _moved(path: Path, shape: tuple[int, int], make: Callable[[Path], None]) -> Any:
+def _moved(path: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
     """A matrix that is made elsewhere, looked at, and then moved into its place."""
     with tempfile.TemporaryDirectory(prefix=_MADE, dir=path.parent) as temporary:
         made = Path(temporary) / "weights.npz"
         make(made)
         try:
-            matrix = _read(made, shape)
+            matrix = read(made)
         except _DAMAGED as error:
             raise Unsupported("weights", f"what was made is no matrix of weights: {error}") from error
         made.replace(path)

@@ -30,9 +30,13 @@ def view_of(lies: Grid, to: Output, values: Floats | None = None) -> View:
     Raises
     ------
     InvalidArgument
-        It has more than `PIXELS_MAX` pixels, as has an area that is much higher than wide.
+        The grid has no rows on parallels; or the map has more than `PIXELS_MAX` pixels, as has an area that is much
+        higher than wide.
 
     """
+    if lies.kind == "listed":
+        cause = f"fields on a grid {lies.name.partition(':')[0]} are not drawn: bring them to a grid first"
+        raise InvalidArgument("map", cause)
     found = _view(lies, to, None if values is None else _with_values(lies, values))
     if found.width * found.height > PIXELS_MAX:
         size = f"{found.width} x {found.height} pixels"

@@ -328,7 +328,7 @@ def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid, of: _Times
         at = dims.index(f"time{of.suffix}")
         values, dims = np.moveaxis(values, -1, at), (*dims[:at], "station", *dims[at:])
     else:
-        dims += ("cell",) if lies.kind == "reduced_gg" else ("latitude", "longitude")
+        dims += ("latitude", "longitude") if lies.is_regular else ("cell",)
     is_point = bool(of.starts) and not _starts(name, parts)
     about = data_attributes(said.field, said.meaning, f"time{of.suffix}", is_point=is_point)
     return Variable(dims, values, about, is_data=True)

@@ -105,6 +105,11 @@ def _message(field: Field, to: Output) -> bytes:
     is_what = meaning(field)
     if field.grid.kind == "points":
         raise InvalidArgument(_subject(field), "GRIB2 has no grid of places: write them as csv or netcdf")
+    if field.grid.kind == "listed":
+        kind = field.grid.name.partition(":")[0]
+        raise InvalidArgument(
+            _subject(field), f"it is on a grid {kind}, and is not written as GRIB2: bring it to a grid"
+        )
     template = _template(
         field.grid.name,
         key_of(field),

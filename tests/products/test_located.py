@@ -1,0 +1,307 @@
+"""Grids whose points are listed: weights against closed forms, brute force, pyproj and SciPy; nothing outside."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import eccodes
+import grib_messages
+import numpy as np
+import pytest
+
+from junctura.errors import Error, InvalidArgument, Unsupported
+from junctura.products import _located
+from junctura.products._decode import decode
+from junctura.products._field import Field
+from junctura.products._grid import Grid, directions, grid
+from junctura.products._interpolate import to_grid
+from junctura.products._make import Transforms
+from junctura.products._operations import Crop, ToGrid
+
+spatial = pytest.importorskip("scipy.spatial")
+interpolate = pytest.importorskip("scipy.interpolate")
+_EARTH_M = 6371229.0
+_PLANE = {"shapeOfTheEarth": 6, "Nx": 60, "Ny": 50, "iScansNegatively": 0, "jScansPositively": 1}
+# Across the prime meridian; around the north pole; across the date line.
+_PROJECTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "lambert": (
+        "+proj=lcc +lat_1=45 +lat_2=55 +lat_0=50 +lon_0=5",
+        {"DxInMetres": 30e3, "DyInMetres": 30e3, "Latin1InDegrees": 45, "Latin2InDegrees": 55, "LaDInDegrees": 50}
+        | {"LoVInDegrees": 5, "latitudeOfFirstGridPointInDegrees": 42, "longitudeOfFirstGridPointInDegrees": 354},
+    ),
+    "polar_stereographic": (
+        "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=10",
+        {"DxInMetres": 60e3, "DyInMetres": 60e3, "LaDInDegrees": 60, "orientationOfTheGridInDegrees": 10}
+        | {"latitudeOfFirstGridPointInDegrees": 70, "longitudeOfFirstGridPointInDegrees": 320},
+    ),
+    "mercator": (
+        "+proj=merc +lat_ts=20 +lon_0=0",
+        {"DiInMetres": 40e3, "DjInMetres": 40e3, "LaDInDegrees": 20, "latitudeOfFirstGridPointInDegrees": 5}
+        | {"longitudeOfFirstGridPointInDegrees": 170, "latitudeOfLastGridPointInDegrees": 22.9}
+        | {"longitudeOfLastGridPointInDegrees": 192.6},
+    ),
+}
+_AROUND = ("rotated_gg", "healpix ring", "healpix nested", "reduced_rotated_gg", "rotated_ll globe")
+_ALL = (*_PROJECTED, "rotated_ll", "reduced area", *_AROUND)
+
+
+def _message(sample: str, size: int, **keys: Any) -> bytes:
+    handle = eccodes.codes_grib_new_from_samples(sample)
+    try:
+        for key, value in keys.items():
+            eccodes.codes_set(handle, key, value)
+        eccodes.codes_set_values(handle, np.random.default_rng(4).normal(size=size))
+        return bytes(eccodes.codes_get_message(handle))
+    finally:
+        eccodes.codes_release(handle)
+
+
+@functools.cache
+def _field(kind: str) -> Field:
+    """A field of each kind, by a message that ecCodes wrote."""
+    if kind in _PROJECTED:
+        plane = {key: value for key, value in _PLANE.items() if kind != "mercator" or key not in ("Nx", "Ny")}
+        plane |= {"Ni": 60, "Nj": 50} if kind == "mercator" else {}
+        said = {"gridType": kind, "numberOfDataPoints": 3000, "numberOfValues": 3000, **plane, **_PROJECTED[kind][1]}
+        return decode(_message("GRIB2", 3000, **said))
+    if kind.startswith("healpix"):
+        said = {"gridType": "healpix", "Nside": 8, "orderingConvention": kind.split()[1], "numberOfDataPoints": 768}
+        said |= {"longitudeOfFirstGridPointInDegrees": 45, "numberOfValues": 768}
+        return decode(_message("GRIB2", 768, **said))
+    pole = {"latitudeOfSouthernPoleInDegrees": -35, "longitudeOfSouthernPoleInDegrees": 15}
+    if kind.startswith("rotated_ll"):
+        ends, shape = ((90, 0, -90, 354), (31, 60)) if kind.endswith("globe") else ((12, -15, -11, 15), (24, 31))
+        names = ("latitudeOfFirst", "longitudeOfFirst", "latitudeOfLast", "longitudeOfLast")
+        said = {f"{name}GridPointInDegrees": end for name, end in zip(names, ends, strict=True)}
+        said |= {"Ni": shape[1], "Nj": shape[0], "angleOfRotationInDegrees": 0, **pole}
+        between = (ends[3] - ends[1]) / (shape[1] - 1), (ends[0] - ends[2]) / (shape[0] - 1)
+        said |= {f"{axis}DirectionIncrementInDegrees": by for axis, by in zip("ij", between, strict=True)}
+        return decode(_message("rotated_ll_pl_grib2", shape[0] * shape[1], **said))
+    if kind == "reduced area":
+        return _reduced_area()
+    size = {"rotated_gg": 8192, "reduced_rotated_gg": 6114}[kind]
+    return decode(_message(f"{kind}_pl_grib2", size, **pole))
+
+
+def _reduced_area() -> Field:
+    """The points of N32 from 72 to 33 degrees north and 24 degrees west to 45 east."""
+    whole = grid("N32")
+    rows = [row for row in np.unique(whole.latitudes)[::-1] if 33 <= row <= 72]
+    counts = []
+    for row in rows:
+        east = whole.longitudes[whole.latitudes == row]
+        counts.append(int(((east <= 45) | (east >= 336)).sum()))
+    handle = eccodes.codes_grib_new_from_samples("reduced_gg_pl_32_grib2")
+    try:
+        said = {
+            "Nj": len(rows),
+            "latitudeOfFirstGridPointInDegrees": rows[0],
+            "longitudeOfFirstGridPointInDegrees": 336,
+        }
+        said |= {"latitudeOfLastGridPointInDegrees": rows[-1], "longitudeOfLastGridPointInDegrees": 45}
+        for key, value in {**said, "numberOfDataPoints": sum(counts)}.items():
+            eccodes.codes_set(handle, key, value)
+        starts = [int((whole.latitudes == row).sum()) for row in rows]
+        eccodes.codes_set_array(handle, "pl", starts)
+        eccodes.codes_set_values(handle, np.random.default_rng(4).normal(size=sum(counts)))
+        return decode(bytes(eccodes.codes_get_message(handle)))
+    finally:
+        eccodes.codes_release(handle)
+
+
+def _on(name: str) -> Grid:
+    named = grid(name)
+    assert isinstance(named, Grid)
+    return named
+
+
+def _near(kind: str) -> Grid:
+    """Places of which some lie within a grid, with both poles and the date line."""
+    place = _field(kind).grid
+    rng = np.random.default_rng(8)
+    some = rng.integers(0, place.size, 150)
+    north = np.clip(place.latitudes[some] + rng.normal(0, 1.5, 150), -90, 90)
+    east = np.mod(place.longitudes[some] + rng.normal(0, 1.5, 150) + 180, 360) - 180
+    places = [*zip(north, east, strict=True), (90, 0), (-90, 0), (90, 77), (10, 180), (10, -180), (49, 0), (49, 360)]
+    return _on(f"points@{','.join(f'{lat:.5f}/{lon:.5f}' for lat, lon in places)}")
+
+
+def _weights(kind: str, method: str) -> tuple[Grid, Grid, Any]:
+    source, target = _field(kind).grid, _near(kind)
+    return source, target, _located.weights(source, target, method)
+
+
+@pytest.mark.parametrize("kind", _ALL)
+def test_a_grid_is_named_by_its_section(kind: str) -> None:
+    field = _field(kind)
+    again = _on(field.grid.name)
+    assert again == field.grid and again.kind == "listed" and len(again.name) < 400
+    assert np.array_equal(again.points(), field.grid.points()) and field.values.shape == again.shape
+
+
+@pytest.mark.parametrize("kind", _ALL)
+def test_nearest_is_the_nearest_of_all(kind: str) -> None:
+    source, target, matrix = _weights(kind, "nearest")
+    products = directions(*target.points()) @ directions(*source.points()).T
+    found = matrix.indices
+    assert np.array_equal(np.unique(np.diff(matrix.indptr)), [1] if kind in _AROUND else [0, 1])
+    rows = np.flatnonzero(np.diff(matrix.indptr))
+    assert np.allclose(products[rows, found], products[rows].max(axis=1), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in _ALL if kind not in _PROJECTED and kind != "rotated_ll"])
+def test_linear_weights_are_those_of_a_triangle_of_neighbors(kind: str) -> None:
+    source, target, matrix = _weights(kind, "linear")
+    rows = np.flatnonzero(np.diff(matrix.indptr))
+    assert len(rows) > 50 and (kind not in _AROUND or len(rows) == target.size)
+    places = directions(*target.points())[rows]
+    # Barycentric: their sum of the corners is where the ray to the place meets the plane of the triangle.
+    met = (matrix @ directions(*source.points()))[rows]
+    assert np.allclose(np.cross(met, places), 0, atol=1e-12) and matrix.data.min() >= 0
+    assert np.allclose(matrix.sum(axis=1)[rows], 1, rtol=0, atol=1e-12) and np.diff(matrix.indptr).max() <= 3
+    # No corner is farther away than neighbors on these grids are, 6 to 11 degrees.
+    apart = np.einsum(
+        "nk,nk->n",
+        directions(*source.points())[matrix.indices],
+        np.repeat(directions(*target.points()), np.diff(matrix.indptr), axis=0),
+    )
+    assert np.degrees(np.arccos(apart.min())) < 11
+
+
+def _plane(kind: str, north: Any, east: Any) -> tuple[Any, Any]:
+    """Columns and rows, counted from 0, of places."""
+    if kind == "rotated_ll":
+        x, y = _rotated(north, east)
+        return x + 15, y + 11
+    pyproj = pytest.importorskip("pyproj")
+    project = pyproj.Proj(f"{_PROJECTED[kind][0]} +R={_EARTH_M}")
+    said = _PROJECTED[kind][1]
+    width = said.get("DxInMetres", said.get("DiInMetres"))
+    x, y = project(east, north)
+    first = project(said["longitudeOfFirstGridPointInDegrees"], said["latitudeOfFirstGridPointInDegrees"])
+    around = 2 * np.pi * _EARTH_M * np.cos(np.radians(20)) if kind == "mercator" else np.inf
+    x = x - first[0]
+    if kind == "mercator":
+        x = np.mod(x + around / 4, around) - around / 4
+    return x / width, (y - first[1]) / width
+
+
+def _rotated(north: Any, east: Any) -> tuple[Any, Any]:
+    """Longitude and latitude on the sphere that is turned, in closed form (the southern pole at 35 S, 15 E)."""
+    lat, lon = np.radians(north), np.radians(np.asarray(east) - 15)
+    tilt = np.radians(90 - 35)
+    sine = np.cos(tilt) * np.sin(lat) - np.sin(tilt) * np.cos(lat) * np.cos(lon)
+    x = np.arctan2(np.cos(lat) * np.sin(lon), np.cos(tilt) * np.cos(lat) * np.cos(lon) + np.sin(tilt) * np.sin(lat))
+    return np.degrees(x), np.degrees(np.arcsin(sine))
+
+
+@pytest.mark.parametrize("kind", [*_PROJECTED, "rotated_ll"])
+def test_linear_is_bilinear_on_the_plane_and_nothing_is_outside(kind: str) -> None:
+    field, target = _field(kind), _near(kind)
+    rows, columns = field.grid.lines
+    x, y = _plane(kind, field.grid.latitudes, field.grid.longitudes)
+    expected = np.meshgrid(np.arange(columns), np.arange(rows)[::-1] if kind == "rotated_ll" else np.arange(rows))
+    assert np.allclose([x, y], [part.ravel() for part in expected], rtol=0, atol=2e-4)
+    x, y = _plane(kind, *target.points())
+    is_in = (x >= 0) & (x <= columns - 1) & (y >= 0) & (y <= rows - 1)
+    assert 30 < is_in.sum() < target.size
+    north, east = map(np.radians, field.grid.points())
+    smooth = np.sin(5 * north) + np.cos(3 * east) * np.cos(north) ** 3
+    values = smooth.reshape(rows, columns)[:: -1 if kind == "rotated_ll" else 1]
+    theirs = interpolate.RegularGridInterpolator((np.arange(rows), np.arange(columns)), values)
+    for method in ("linear", "bilinear"):
+        made = to_grid(Field(smooth, field.grid, {"param": "t"}), target, method).values  # type: ignore[arg-type]
+        assert np.array_equal(~np.isnan(made), is_in), method
+        # Their planes differ by the curvature within a cell, some 0.1 % of the differences there.
+        assert np.allclose(made[is_in], theirs((y[is_in], x[is_in])), rtol=0, atol=2e-4), method
+
+
+@pytest.mark.parametrize("kind", _AROUND)
+def test_cells_of_a_globe_are_those_of_voronoi(kind: str) -> None:
+    source = _field(kind).grid
+    places = directions(*source.points())
+    _, single = np.unique(places.round(10), axis=0, return_index=True)
+    expected = spatial.SphericalVoronoi(places[single], threshold=1e-9).calculate_areas()
+    areas = _located._cells_of(source)[1].duals().areas
+    assert np.allclose(areas.sum(), 4 * np.pi, rtol=1e-6)
+    if len(single) == source.size:
+        assert np.allclose(areas[single], expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", _ALL)
+def test_conservative_means_keep_the_mean(kind: str) -> None:
+    if importlib.util.find_spec("yac") is None:
+        pytest.skip("YAC is not installed")
+    field = _field(kind)
+    source, target = field.grid, _on("5/5")
+    covered = ~np.isnan(to_grid(field, target, "nearest").values)
+    made = to_grid(field, target, "conservative").values
+    assert np.array_equal(~np.isnan(made), covered)
+    ones = to_grid(Field(np.ones(source.size), source), target, "conservative").values
+    assert np.allclose(ones[covered], 1, rtol=0, atol=1e-9)
+    if kind in _AROUND:
+        half = np.sin(np.radians(np.clip([target.latitudes + 2.5, target.latitudes - 2.5], -90, 90)))
+        mean = np.average(made.mean(axis=1), weights=half[0] - half[1])
+        areas = _located._cells_of(source)[1].duals().areas
+        assert mean == pytest.approx(np.average(field.values, weights=areas), abs=2e-5)
+
+
+def test_both_orders_of_healpix_have_their_points() -> None:
+    ring, nested = _field("healpix ring").grid, _field("healpix nested").grid
+    assert not np.array_equal(ring.latitudes, nested.latitudes)
+    first, second = (np.sort(np.round(directions(*on.points()), 9), axis=0) for on in (ring, nested))
+    assert np.array_equal(first, second)
+
+
+def test_a_bay_is_outside() -> None:
+    rng = np.random.default_rng(3)
+    north, east = rng.uniform(30, 60, 4000), rng.uniform(-20, 20, 4000)
+    bay = (north > 40) & (np.abs(east) < 10)
+    cells = _located._Triangles(directions(north[~bay], east[~bay]))
+    probe = directions(np.array([55.0, 45, 35, 55, 62, 45]), np.array([0.0, 0, 0, 15, 0, 25]))
+    assert cells.around(probe)[1].any(axis=1).tolist() == [False, False, True, True, False, False]
+
+
+def test_a_grid_without_places_is_refused_by_name() -> None:
+    said = {"gridType": "unstructured_grid", "numberOfDataPoints": 500, "numberOfValues": 500}
+    field = decode(_message("GRIB2", 500, **said))
+    assert field.grid.size == 500 and np.isnan(field.grid.latitudes).all()
+    with pytest.raises(Unsupported, match="its header does not state where its points are"):
+        to_grid(field, _on("5/5"))
+
+
+@pytest.mark.parametrize("name", ["lambert:1:AAAA", "lambert:2:eNpjYGBQZmZgYGD8AiRSGbABACZxAYE", "x:2:!", "lambert:2:"])
+def test_a_name_without_a_section_is_refused(name: str) -> None:
+    with pytest.raises(Error):
+        grid(name)
+
+
+def test_every_file_goes_through_grid_and_crop_or_is_refused(shared: Path) -> None:
+    transforms, refused = Transforms(), set()
+    for path in sorted(shared.rglob("*.grib*")):
+        message = next(grib_messages.messages(path))
+        try:
+            field = decode(message)
+        except Error:
+            refused.add(path.name)
+            continue
+        method = "nearest" if min(field.on.shape) < 2 else "linear"
+        (made,) = ToGrid("1/1", method)([field], transforms)  # type: ignore[arg-type]
+        (cut,) = Crop(72, -25, 34, 45)([made], transforms)
+        assert cut.grid == _on("1/1@72/-25/34/45")
+        inside = made.values[~np.isnan(made.values)]
+        # One point lies between those of the target.
+        assert len(inside) or field.on.size == 1, path.name
+        if not field.on.name.startswith("T"):
+            assert (inside >= np.nanmin(field.values) - 1e-9).all(), path.name
+            assert (inside <= np.nanmax(field.values) + 1e-9).all(), path.name
+    # What they are refused for is looked at where messages are decoded.
+    assert refused == {"era5-levels-corrupted.grib"}
+
+
+def test_what_has_no_rows_is_not_cut() -> None:
+    with pytest.raises(InvalidArgument, match="it has no rows of equal length: bring it to a grid first"):
+        Crop(72, -25, 34, 45)([_field("lambert")], Transforms())
