@@ -34,6 +34,7 @@ from junctura.products._grid import (
     spectral,
 )
 from junctura.products._header import LEVEL, header_of, level_of
+from junctura.products._turning import ALONG_GRID
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
@@ -60,7 +61,8 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     attributes
         What the field means, where that is known; else the message is asked (ecCodes' namespace `mars`; `param` is the
         short name where there is one, and `paramId` stands beside it). What happened over a range of steps is added
-        to either: `stepType`, and `stepStart`, where the range begins.
+        to either: `stepType`, and `stepStart`, where the range begins; and `uvRelativeToGrid`, where components of
+        vectors are along a projected or rotated grid (see `junctura.products._turning`).
 
     Returns
     -------
@@ -252,6 +254,8 @@ def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
 def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> _Read:
     on, values = _ON.get(message.grid_type(), _listed)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
+    if isinstance(on, str) and message.has(ALONG_GRID) and message.number(ALONG_GRID):
+        known[ALONG_GRID] = -1 if message.has("iScansNegatively") and message.number("iScansNegatively") else 1
     units = message.units()
     return _Read(values, on, known, "" if units in _UNKNOWN else units, {**header, LEVEL: level_of(known)})
 

@@ -18,6 +18,7 @@ from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, Spectral, whole_of
 from junctura.products._grid import grid as named
+from junctura.products._turning import ALONG_GRID, PAIRS
 from junctura.products._weights import Method, Quantity
 
 # Components of vectors, and what has their kind of values at a pole; by short names and numbers.
@@ -26,6 +27,7 @@ _VECTORS = frozenset(
     + ("131", "132", "138", "155", "165", "166", "228246", "228247", "228239", "228240", "228131", "228132")
     + ("ust", "vst", "180", "181", "229", "230", "140215", "140216")
 )
+_COMPONENTS = frozenset((*PAIRS, *PAIRS.values()))
 # Directions, in degrees: half way between 350 and 10 is 0, not 180.
 _DIRECTIONS = frozenset(
     ("mwd", "mwd1", "mwd2", "mwd3", "wdir", "10wdir", "dwi", "mdts", "mdww")
@@ -58,7 +60,7 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
     Raises
     ------
     InvalidArgument
-        There is no such method.
+        There is no such method, or the field is a component of a vector along its grid.
     Unsupported
         There are no weights of this method between these grids.
     TooLarge
@@ -75,6 +77,9 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
         return field
     if is_part(field.grid, on):
         return _placed(field, on)
+    if ALONG_GRID in field.attributes and _is_one_of(_param(field), _COMPONENTS):
+        cause = "it is along the rows or columns of its grid: write wind: {} before grid, with both components in from"
+        raise InvalidArgument(f"field {field.param}", cause)
     covered = field.grid
     field = _placed(field, _weights.origin_of(covered, on))
     matrix = _weights.weights(field.grid, on, method, quantity_of(_param(field)))

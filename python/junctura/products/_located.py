@@ -48,7 +48,16 @@ _UNEVEN = 1e-3
 
 
 class _Cells(Protocol):
-    """Cells between points of a grid."""
+    """Cells between points of a grid.
+
+    Attributes
+    ----------
+    tree
+        Of the points.
+
+    """
+
+    tree: Any
 
     def around(self, places: Floats) -> tuple[Integers, Floats]:
         """The points around places, and how much of each; of places that are in no cell all weights are 0."""
@@ -84,7 +93,6 @@ def weights(source: Grid, target: Grid, method: str) -> Any:
 
 def _links(places: Floats, cells: _Cells, target: Grid, *, is_nearest: bool) -> Iterator[tuple[Any, Any, Floats]]:
     """Points of the target, points of the source, and weights, some at a time."""
-    tree = needed("scipy.spatial", "products").cKDTree(places)
     middle = places.mean(axis=0)
     # How far from the middle points are; where they are all around, everywhere.
     least = (places @ middle).min() - _RIM if np.linalg.norm(middle) > _RIM else -2.0
@@ -97,7 +105,7 @@ def _links(places: Floats, cells: _Cells, target: Grid, *, is_nearest: bool) -> 
             continue
         points, shares = cells.around(some[near])
         if is_nearest:
-            points = tree.query(some[near])[1][:, None]
+            points = cells.tree.query(some[near])[1][:, None]
             shares = (shares.max(axis=1, keepdims=True) > 0).astype(np.float64)
         at, corner = np.nonzero(shares)
         yield near[at] + first, points[at, corner], shares[at, corner]
@@ -111,17 +119,22 @@ def _cells_of(source: Grid) -> tuple[Floats, _Cells]:
     places = directions(source.latitudes, source.longitudes)
     if len(source.lines) == 2 and min(source.lines) > 1:
         rows = places.reshape(*source.lines, 3)
-        if not _goes_around(rows):
+        if not goes_around(rows):
             return places, _Quadrilaterals(rows)
         return places, _Triangles(places, is_closed=True)
     return places, _Triangles(places)
 
 
-def _goes_around(rows: Floats) -> bool:
+def goes_around(rows: Floats) -> bool:
     """Whether the last column is as near to the first one as others are to their neighbors."""
     apart = np.linalg.norm(rows[:, 1] - rows[:, 0], axis=1)
     closing = np.linalg.norm(rows[:, -1] - rows[:, 0], axis=1)
     return rows.shape[1] > 2 and bool((closing <= _GAP * apart + 1e-12).all())
+
+
+def _tree(places: Floats) -> Any:
+    """A k-d tree; one that is not balanced is made in a fifth of the time."""
+    return needed("scipy.spatial", "products").cKDTree(places, compact_nodes=False, balanced_tree=False)
 
 
 class _Quadrilaterals:
@@ -129,11 +142,11 @@ class _Quadrilaterals:
 
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
-        self._tree = needed("scipy.spatial", "products").cKDTree(rows.reshape(-1, 3))
+        self.tree = _tree(rows.reshape(-1, 3))
 
     def around(self, places: Floats) -> tuple[Integers, Floats]:
         points, shares = np.zeros((len(places), 4), np.intp), np.zeros((len(places), 4))
-        _, nearest = self._tree.query(places, min(_CORNERS, self.rows.size // 3))
+        _, nearest = self.tree.query(places, min(_CORNERS, self.rows.size // 3))
         left = np.arange(len(places))
         for column in nearest.T:
             for south in (0, -1):
@@ -206,7 +219,7 @@ def _of(s: Floats, t: Floats) -> Floats:
 
 def _uneven(places: Floats) -> Floats:
     """Places moved up or down a little, so that no four of them are on one circle: each triangle has its own plane."""
-    apart = needed("scipy.spatial", "products").cKDTree(places).query(places, [2])[0]
+    apart = _tree(places).query(places, [2])[0]
     moved: Floats = places * (1 + _UNEVEN * apart**2 / 8 * np.random.default_rng(0).random(apart.shape))
     return moved
 
@@ -223,7 +236,7 @@ class _Triangles:
         if len(places) < 4:
             raise Unsupported("grid", f"between {len(places)} points without rows there is nothing to interpolate")
         spatial = needed("scipy.spatial", "products")
-        self.places = places
+        self.places, self.tree = places, _tree(places)
         # One of each place.
         _, single = np.unique(places.round(_DIGITS), axis=0, return_index=True)
         try:
@@ -241,18 +254,18 @@ class _Triangles:
         planes = self.centres / distances[keep, None]
         lengths = (planes**2).sum(axis=1)
         rest = np.sqrt(np.maximum(lengths.max() - lengths, 0))
-        self._tree = spatial.cKDTree(np.column_stack([planes, rest]))
+        self._planes = _tree(np.column_stack([planes, rest]))
 
     def _reach(self, corners: Integers) -> Floats:
         """Within how many radians of a point of each triangle others are."""
         count = min(_AROUND + 1, len(self.places))
-        apart = needed("scipy.spatial", "products").cKDTree(self.places).query(self.places, [count])[0][:, 0]
+        apart = self.tree.query(self.places, [count])[0][:, 0]
         angles: Floats = _REACH * 2 * np.arcsin(np.minimum(apart / 2, 1))
         widest: Floats = angles[corners].max(axis=1)
         return widest
 
     def around(self, places: Floats) -> tuple[Integers, Floats]:
-        _, face = self._tree.query(np.column_stack([places, np.zeros(len(places))]))
+        _, face = self._planes.query(np.column_stack([places, np.zeros(len(places))]))
         points = self.corners[face]
         a, b, c = np.moveaxis(self.places[points], 1, 0)
         shares = np.stack([np.einsum("nk,nk->n", places, np.cross(*pair)) for pair in ((b, c), (c, a), (a, b))], axis=1)

@@ -15,7 +15,7 @@ from junctura.products._grid import Grid
 from junctura.products._map.seen import view_of
 from junctura.products._map.styles import load
 from junctura.products._names import Template, file_name, unknown
-from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Winds
+from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Turn, Winds
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import RECIPE, WORDS
@@ -119,7 +119,7 @@ def _is_of_periods(statistics: dict[str, Any]) -> bool:
 
 def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
     if name == "wind":
-        return Winds(_grid_of_wind(value, later))
+        return Winds(_grid_of_wind(value, later)) if {"vo", "d"} & set(words["param"]) else Turn()
     if name == "statistics" and _is_of_periods(value):
         return Periods.read(value)
     if name == "statistics":

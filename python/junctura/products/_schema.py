@@ -172,7 +172,11 @@ _OF = _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field"
 OVER_STEPS_ONLY = Record({"over": _LENGTH, "of": _OF}, ("over", "of"), "Over steps, in windows that begin at step 0")
 OPERATIONS: dict[str, Spec] = {
     "grid": _GRID,
-    "wind": Record({"grid": _GRID}, doc="Vorticity and divergence (spectral) to u and v; on the grid that follows"),
+    "wind": Record(
+        {"grid": _GRID},
+        doc="Vorticity and divergence (spectral) to u and v, on the grid that follows; "
+        "components along the rows and columns of their grid to east and north",
+    ),
     "crop": Record(
         {
             "north": Number("Degrees", -90, 90),

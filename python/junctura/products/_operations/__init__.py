@@ -4,6 +4,7 @@
   name         class        needs
   grid         ToGrid       one field
   wind         Winds        vorticity and divergence of one step, level and member
+  wind         Turn         both components of a wind, of one step, level and member
   crop         Crop         one field on a regular grid
   units, fill  Units, Fill  one field
   mask         Mask         one field; with `where` all of one step, level and member
@@ -23,7 +24,7 @@ from typing import Any
 from junctura.products._operations._base import Method, Operation, Transform, telling
 from junctura.products._operations._ensemble import Ensemble, Statistic
 from junctura.products._operations._periods import Periods
-from junctura.products._operations._places import Crop, ToGrid, Winds
+from junctura.products._operations._places import Crop, ToGrid, Turn, Winds
 from junctura.products._operations._steps import Statistics, Window
 from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units, masked
 
@@ -48,6 +49,7 @@ __all__ = [
     "Statistics",
     "ToGrid",
     "Transform",
+    "Turn",
     "Units",
     "Window",
     "Winds",

@@ -13,7 +13,16 @@ from junctura.errors import InvalidArgument
 from junctura.products import _grid
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral
-from junctura.products._operations._base import Method, Operation, Transform, check_known, grouped, renamed
+from junctura.products._operations._base import (
+    Method,
+    Operation,
+    Transform,
+    check_alike,
+    check_known,
+    grouped,
+    renamed,
+)
+from junctura.products._turning import ALONG_GRID, PAIRS, turned
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,41 @@ class Winds(Operation):
         made = transform.wind(vo, d, self.on)
         winds = [renamed(field, param, field.values, "m s**-1") for field, param in zip(made, "uv", strict=True)]
         return [*winds, *(field for field in group if field.param not in ("vo", "d"))]
+
+
+@dataclass(frozen=True)
+class Turn(Operation):
+    """Turns components of vectors that are along the rows and columns of their grid to east and north; leaves others.
+
+    In requirements it is `wind` of fields that are no vorticity and divergence.
+    """
+
+    name = "wind"
+
+    def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
+        if not any(east in params and north in params for east, north in PAIRS.items()):
+            raise Wrong('expected vorticity and divergence ("vo", "d"), or both components of a wind, as "u" and "v"')
+        return params
+
+    def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
+        return [made for group in grouped(fields, "param").values() for made in self._turned(group)]
+
+    def _turned(self, group: list[Field]) -> list[Field]:
+        by_param = {field.param.partition(".")[0]: field for field in group}
+        made: dict[str, Field] = {}
+        for east, north in PAIRS.items():
+            pair = [by_param[param] for param in (east, north) if param in by_param]
+            if not any(ALONG_GRID in field.attributes for field in pair):
+                continue
+            if len(pair) < 2:
+                missing = north if east in by_param else east
+                raise InvalidArgument("wind", f"{missing} is missing beside {pair[0].param}")
+            check_alike(pair)
+            sign = int(pair[0].attributes.get(ALONG_GRID, 1))
+            values = turned(pair[0].values, pair[1].values, pair[0].grid, sign)
+            for field, part in zip(pair, values, strict=True):
+                made[field.param] = field.having(part, **{ALONG_GRID: None})
+        return [made.get(field.param, field) for field in group]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,167 @@
+"""Winds along the rows of a grid turned to east and north: against the analytic rotation, and refused where not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import eccodes
+import grib_messages
+import numpy as np
+import pytest
+
+from junctura._yaml import Wrong
+from junctura.errors import InvalidArgument, Unsupported
+from junctura.products import load_all
+from junctura.products._decode import decode
+from junctura.products._field import Field
+from junctura.products._grid import Grid, grid
+from junctura.products._interpolate import to_grid
+from junctura.products._make import Transforms
+from junctura.products._operations import ToGrid, Turn, Winds
+
+_POLE = (-35.0, 15.0)
+
+
+def _message(sample: str, keys: dict[str, Any], param: str, size: int) -> bytes:
+    handle = eccodes.codes_grib_new_from_samples(sample)
+    try:
+        for key, value in {**keys, "shortName": param, "uvRelativeToGrid": 1}.items():
+            eccodes.codes_set(handle, key, value)
+        eccodes.codes_set_values(handle, np.random.default_rng(len(param + sample)).normal(size=size))
+        return bytes(eccodes.codes_get_message(handle))
+    finally:
+        eccodes.codes_release(handle)
+
+
+def _rotated(ends: tuple[float, float, float, float], shape: tuple[int, int], **more: Any) -> dict[str, Any]:
+    names = ("latitudeOfFirst", "longitudeOfFirst", "latitudeOfLast", "longitudeOfLast")
+    keys = {f"{name}GridPointInDegrees": end for name, end in zip(names, ends, strict=True)}
+    between = (abs(ends[3] - ends[1]) / (shape[1] - 1), abs(ends[0] - ends[2]) / (shape[0] - 1))
+    keys |= {f"{axis}DirectionIncrementInDegrees": by for axis, by in zip("ij", between, strict=True)}
+    pole = {"latitudeOfSouthernPoleInDegrees": _POLE[0], "longitudeOfSouthernPoleInDegrees": _POLE[1]}
+    return {**keys, "Nj": shape[0], "Ni": shape[1], "angleOfRotationInDegrees": 0, **pole, **more}
+
+
+_LAMBERT = {
+    "gridType": "lambert",
+    "shapeOfTheEarth": 6,
+    "Nx": 60,
+    "Ny": 50,
+    "DxInMetres": 30e3,
+    "DyInMetres": 30e3,
+    "Latin1InDegrees": 45,
+    "Latin2InDegrees": 55,
+    "LaDInDegrees": 50,
+    "LoVInDegrees": 5,
+    "numberOfValues": 3000,
+    "latitudeOfFirstGridPointInDegrees": 42,
+    "longitudeOfFirstGridPointInDegrees": 354,
+    "numberOfDataPoints": 3000,
+    "jScansPositively": 1,
+}
+_KINDS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "rotated area": ("rotated_ll_pl_grib2", _rotated((12, -15, -11, 15), (24, 31)), 744),
+    "rotated area from south": ("rotated_ll_pl_grib2", _rotated((-11, -15, 12, 15), (24, 31), jScansPositively=1), 744),
+    "rotated area from east": ("rotated_ll_pl_grib2", _rotated((12, 15, -11, -15), (24, 31), iScansNegatively=1), 744),
+    "rotated globe": ("rotated_ll_pl_grib2", _rotated((90, 0, -90, 354), (31, 60)), 1860),
+    "lambert": ("GRIB2", _LAMBERT, 3000),
+}
+
+
+def _pair(kind: str) -> list[Field]:
+    sample, keys, size = _KINDS[kind]
+    return [decode(_message(sample, keys, param, size)) for param in ("u", "v")]
+
+
+def _angle(kind: str, on: Grid) -> Any:
+    """From east to the direction of x, to the left, in radians; in closed form."""
+    north, east = np.radians(on.latitudes), np.radians(on.longitudes)
+    if kind == "lambert":
+        one, other = np.radians([45.0, 55.0])
+        half = [np.tan(np.pi / 4 + at / 2) for at in (one, other)]
+        cone = np.log(np.cos(one) / np.cos(other)) / np.log(half[1] / half[0])
+        return -cone * (np.mod(east - np.radians(5) + np.pi, 2 * np.pi) - np.pi)
+    # North of the rotated sphere is towards its pole; x is 90 degrees to the right of that.
+    pole_north, pole_east = np.radians(-_POLE[0]), np.radians(_POLE[1] + 180)
+    to_east = np.cos(pole_north) * np.sin(pole_east - east)
+    to_north = np.cos(north) * np.sin(pole_north) - np.sin(north) * np.cos(pole_north) * np.cos(pole_east - east)
+    return np.arctan2(to_north, to_east) - np.pi / 2
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_winds_are_turned_by_the_analytic_angle(kind: str) -> None:
+    given = _pair(kind)
+    u, v = Turn()(given, Transforms())
+    angle = _angle(kind, given[0].grid)
+    x, y = (field.values for field in given)
+    expected = np.cos(angle) * x - np.sin(angle) * y, np.sin(angle) * x + np.cos(angle) * y
+    # At the poles of the rotated sphere the direction of x is that of a meridian which is no longer known.
+    rows = given[0].grid.lines[0]
+    some = np.ones(x.size, np.bool_).reshape(given[0].grid.lines)
+    if kind == "rotated globe":
+        some[[0, rows - 1]] = False
+    # Neighbors of points at the rims of a projection are on one side.
+    for made, theirs in zip((u, v), expected, strict=True):
+        assert np.abs(made.values - theirs)[some.ravel()].max() < 3e-3, kind
+        assert np.abs(made.values - theirs).reshape(some.shape)[2:-2, 2:-2].max() < 2e-5, kind
+    assert np.allclose(np.hypot(u.values, v.values), np.hypot(x, y)) and "uvRelativeToGrid" not in u.attributes
+    assert (u.param, v.param, u.units) == ("u", "v", given[0].units)
+
+
+def test_a_wind_from_the_west_stays_one() -> None:
+    given = _pair("rotated area")
+    angle = _angle("rotated area", given[0].grid)
+    along = [10 * np.cos(angle), -10 * np.sin(angle)]
+    turned = Turn()([field.having(part) for field, part in zip(given, along, strict=True)], Transforms())
+    u, v = ToGrid("2/2")(turned, Transforms())
+    inside = ~np.isnan(u.values)
+    assert inside.sum() > 50
+    assert np.allclose(u.values[inside], 10, atol=0.01) and np.allclose(v.values[inside], 0, atol=0.01)
+
+
+def test_a_component_along_the_grid_is_not_regridded() -> None:
+    u, v = _pair("lambert")
+    on = grid("2/2")
+    assert isinstance(on, Grid)
+    for field in (u, v):
+        with pytest.raises(InvalidArgument, match=r"along the rows or columns of its grid: write wind: \{\} before"):
+            to_grid(field, on)
+    with pytest.raises(InvalidArgument, match="v is missing beside u"):
+        Turn()([u], Transforms())
+    scalar = u.having(u.values, param="t")
+    assert not np.isnan(to_grid(scalar, on).values).all()
+    keys = {"latitudeOfSouthernPoleInDegrees": -35}
+    reduced = [decode(_message("reduced_rotated_gg_pl_grib2", keys, param, 6114)) for param in ("u", "v")]
+    with pytest.raises(Unsupported, match="without rows cannot be turned"):
+        Turn()(reduced, Transforms())
+
+
+def test_winds_to_east_and_north_stay_as_they_are() -> None:
+    messages = [grib_messages.gaussian(8, np.random.default_rng(1).normal(size=(16, 32)), shortName=p) for p in "uv"]
+    fields = [decode(message) for message in messages]
+    assert Turn()(fields, Transforms()) == fields
+
+
+def test_the_file_of_a_rotated_globe(shared: Path) -> None:
+    given = [decode(message) for message in grib_messages.messages(shared / "odd/rotated_wind_20x20.grib")]
+    assert all(field.attributes["uvRelativeToGrid"] == 1 for field in given)
+    made = Turn()(given, Transforms())
+    speeds = [np.hypot(*(field.values for field in fields)) for fields in (given, made)]
+    assert np.allclose(*speeds) and not np.allclose(made[0].values, given[0].values)
+
+
+def _requirement(folder: Path, param: str, do: str) -> Any:
+    file = folder / "r.yaml"
+    file.write_text(f"product: p\nfrom: {{param: {param}, step: 0}}\ndo: {do}\nto: {{format: netcdf, name: p.nc}}\n")
+    (recipe,) = load_all([file])
+    return recipe
+
+
+def test_a_requirement_turns_winds(tmp_path: Path) -> None:
+    recipe = _requirement(tmp_path, "[u, v]", "[{wind: {}}, {grid: 2/2}]")
+    assert [type(operation) for operation in recipe.operations] == [Turn, ToGrid] and recipe.params == ("u", "v")
+    spectral = _requirement(tmp_path, "[vo, d]", "[{wind: {}}, {grid: 2/2}]")
+    assert [type(operation) for operation in spectral.operations] == [Winds, ToGrid]
+    with pytest.raises((InvalidArgument, Wrong), match="both components of a wind"):
+        _requirement(tmp_path, "[u, t]", "[{wind: {}}, {grid: 2/2}]")
