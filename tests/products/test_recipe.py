@@ -411,7 +411,7 @@ MISTAKES = [
         "{type: regular_ll, resolution: 0.25}",
         "O96",
         5,
-        "do.crop: grid O96: an area can be cut out of whole regular grids",
+        "do.crop: grid O96: it has no rows of equal length: bring it to a grid first",
     ),
     ("north: 72", "north: 30", 5, "do.crop: area 30/-25/34/45: expected north/west/south/east"),
     ("north: 72, ", "", 5, 'do.crop: "north" is missing'),
