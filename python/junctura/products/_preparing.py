@@ -115,7 +115,8 @@ class Preparing:
                 continue
             source, target = sources[below.parents[0]], below.operation.grid
             sources[below.number] = "" if target.startswith(_POINTS) else target
-            if source and not source.startswith(_TRUNCATION) and self._graph.kept_of([below.number]):
+            is_known = not below.operation.coordinates
+            if is_known and source and not source.startswith(_TRUNCATION) and self._graph.kept_of([below.number]):
                 yield from _between(source, target, below.operation.method, quantity)
 
     def _when_there(self, wanted: set[Weights], then: Callable[[], None]) -> None:

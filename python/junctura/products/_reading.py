@@ -60,7 +60,7 @@ def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
 
 def _recipe(said: dict[str, Any], folder: Path, where: str) -> Recipe:
     words = _words(said["from"])
-    operations = tuple(_operations(said.get("do", []), words))
+    operations = tuple(_operations(said.get("do", []), words, folder))
     params = _params(operations, tuple(str(param) for param in words["param"]))
     output = _output(said["to"], folder, words, operations)
     recipe = Recipe(said["product"], tuple(words.items()), operations, params, output, where)
@@ -87,7 +87,7 @@ def _words(said: dict[str, Any]) -> _Words:
     return found
 
 
-def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation]:
+def _operations(said: list[dict[str, Any]], words: _Words, folder: Path) -> Iterator[Operation]:
     on: Grid | None = None
     seen: list[str] = []
     for index, item in enumerate(said):
@@ -95,6 +95,7 @@ def _operations(said: list[dict[str, Any]], words: _Words) -> Iterator[Operation
         with at("do", index, name):
             _check_order(name, value, seen, words)
             operation = _operation(name, value, said[index + 1 :], words)
+            operation = operation.beside(folder) if isinstance(operation, ToGrid) else operation
             on = _grid_behind(operation, on)
         seen.append(name)
         yield operation

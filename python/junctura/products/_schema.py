@@ -92,6 +92,11 @@ _FROM = Record(
 )
 _NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
 _METHOD = Word(METHODS, "How values are found between points; spectral fields need none", "a method")
+_COORDINATES = Text(
+    "File with the places of the points of an unstructured grid, beside the requirement: netCDF (clat and clon, "
+    "latitude and longitude, lat and lon), or GRIB fields of these",
+    what="a file's name",
+)
 _ROWS = Number("Gaussian rows between pole and equator", 1, 8000, whole=True)
 _POINTS = ListOf(
     Record(
@@ -117,17 +122,27 @@ _GRID = Either(
             "type",
             {
                 "regular_ll": Record(
-                    {"resolution": _STEPS, "method": _METHOD}, ("resolution",), "Rows and columns of equal distance"
+                    {"resolution": _STEPS, "method": _METHOD, "coordinates": _COORDINATES},
+                    ("resolution",),
+                    "Rows and columns of equal distance",
                 ),
                 "regular_gg": Record(
-                    {"n": _ROWS, "method": _METHOD}, ("n",), "Gaussian rows of equally many columns, as F48"
+                    {"n": _ROWS, "method": _METHOD, "coordinates": _COORDINATES},
+                    ("n",),
+                    "Gaussian rows of equally many columns, as F48",
                 ),
                 "reduced_gg": Record(
-                    {"n": _ROWS, "method": _METHOD}, ("n",), "Gaussian rows with fewer columns to the poles, as N48"
+                    {"n": _ROWS, "method": _METHOD, "coordinates": _COORDINATES},
+                    ("n",),
+                    "Gaussian rows with fewer columns to the poles, as N48",
                 ),
-                "points": Record({"points": _POINTS, "method": _METHOD}, ("points",), "Places"),
+                "points": Record(
+                    {"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places"
+                ),
             },
-            otherwise=Record({"name": _NAME, "method": _METHOD}, ("name",), "A grid by its name"),
+            otherwise=Record(
+                {"name": _NAME, "method": _METHOD, "coordinates": _COORDINATES}, ("name",), "A grid by its name"
+            ),
         ),
     ),
     "Brings the fields to a grid",

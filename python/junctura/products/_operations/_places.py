@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import numpy as np
 from junctura._yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products import _grid
+from junctura.products._coordinates import located
 from junctura.products._field import Field
 from junctura.products._grid import Grid, Spectral
 from junctura.products._operations._base import (
@@ -37,6 +42,8 @@ class ToGrid(Operation):
         ``linear``, ``bilinear``, ``nearest`` or ``conservative``; for spectral fields it means nothing.
     places
         Names of its points, where these have names; fields get them as the attribute ``places``.
+    coordinates
+        A file with the places of the points of unstructured grids; see `junctura.products._coordinates`.
 
     """
 
@@ -44,6 +51,21 @@ class ToGrid(Operation):
     grid: str
     method: Method = "linear"
     places: tuple[str, ...] = ()
+    coordinates: str = ""
+
+    @functools.cached_property
+    def text(self) -> str:
+        said = {key: value for key, value in dataclasses.asdict(self).items() if key != "coordinates" or value}
+        return json.dumps({self.name: said}, sort_keys=True, separators=(",", ":"))
+
+    def beside(self, folder: Path) -> ToGrid:
+        """With the file of coordinates found from a folder; raises `Wrong` if there is none."""
+        if not self.coordinates:
+            return self
+        file = (folder / self.coordinates).absolute()
+        if not file.is_file():
+            raise Wrong(f'there is no file "{file}"', "coordinates")
+        return dataclasses.replace(self, coordinates=str(file))
 
     @property
     def is_alone(self) -> bool:
@@ -56,6 +78,8 @@ class ToGrid(Operation):
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:
         on, places = self.on, self.places or None
+        if self.coordinates:
+            fields = [located(field, self.coordinates) for field in fields]
         made = [field if field.on == on else transform.to_grid(field, on, self.method) for field in fields]
         return [field.having(field.values, places=places) for field in made]
 
@@ -66,8 +90,8 @@ class ToGrid(Operation):
         method = said.get("method", "linear")
         points = value if isinstance(value, list) else said.get("points")
         if points is not None:
-            return cls._of_points(points, method)
-        return cls(as_grid(_name_of(value)).name, method)
+            return dataclasses.replace(cls._of_points(points, method), coordinates=said.get("coordinates", ""))
+        return cls(as_grid(_name_of(value)).name, method, coordinates=said.get("coordinates", ""))
 
     @classmethod
     def _of_points(cls, points: list[dict[str, Any]], method: Method) -> ToGrid:

@@ -12,7 +12,7 @@ from junctura._yaml import Document, Wrong, at, read
 from junctura.errors import Error, InvalidArgument
 from junctura.products._map.styles import load
 from junctura.products._names import Template
-from junctura.products._operations import READERS, Compute, Statistics
+from junctura.products._operations import READERS, Compute, Statistics, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
     Action,
@@ -182,7 +182,8 @@ def _flow(said: dict[str, Any], places: Places) -> Flow:
 
 def _action(name: str, value: Any, folder: Path) -> Action:
     if name in ALONE:
-        return Do(READERS[name](value))
+        operation = READERS[name](value)
+        return Do(operation.beside(folder) if isinstance(operation, ToGrid) else operation)
     if name == "select":
         return _select(value)
     if name == "aggregate":
