@@ -17,7 +17,7 @@ from junctura.errors import Error, InvalidArgument, Unsupported
 from junctura.products import _located
 from junctura.products._decode import decode
 from junctura.products._field import Field
-from junctura.products._grid import Grid, directions, grid
+from junctura.products._grid import Grid, directions, gaussian_latitudes, grid
 from junctura.products._interpolate import to_grid
 from junctura.products._make import Transforms
 from junctura.products._operations import Crop, ToGrid, Turn
@@ -141,6 +141,20 @@ def test_a_grid_is_named_by_its_section(kind: str) -> None:
     again = _on(field.grid.name)
     assert again == field.grid and again.kind == "listed" and len(again.name) < 400
     assert np.array_equal(again.points(), field.grid.points()) and field.values.shape == again.shape
+
+
+def test_points_of_rotated_grids_are_those_of_the_turned_sphere() -> None:
+    gaussian = np.repeat(gaussian_latitudes(32), 128)
+    place = _field("rotated_gg").grid
+    x, y = _rotated(place.latitudes, place.longitudes)
+    assert np.allclose(y, gaussian, rtol=0, atol=1e-9)
+    assert np.allclose(np.mod(x - np.tile(np.arange(128) * 360 / 128, 64) + 180, 360), 180, rtol=0, atol=1e-9)
+    place = _field("reduced_rotated_gg").grid
+    _, y = _rotated(place.latitudes, place.longitudes)
+    assert np.allclose(y, _on("N32").latitudes, rtol=0, atol=1e-3)
+    place = _field("rotated_ll globe").grid
+    _, y = _rotated(place.latitudes, place.longitudes)
+    assert np.allclose(y, np.repeat(np.linspace(90, -90, 31), 60), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", _ALL)

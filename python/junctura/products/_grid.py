@@ -33,7 +33,8 @@ from junctura import _forks
 from junctura._labels import needed
 from junctura._messages import POINTS_VARIABLE, points_max
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.field import decoded, layout_of
+from junctura.field import Layout, decoded, layout_of
+from junctura.field._eccodes import value_of
 from junctura.products._floats import Floats
 
 Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "listed", "points"]
@@ -302,7 +303,7 @@ def _listed(name: str, kind: str, edition: int, text: str) -> Grid:
     try:
         # Sections of reduced grids have two bytes for each row.
         section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
-        layout = decoded(_stating(edition, section), layout_of, has_places=True)
+        layout, pole = decoded(_stating(edition, section), _layout_and_pole, has_places=True)
     except (ValueError, zlib.error, Corrupt) as error:
         raise InvalidArgument(f"grid {name[:40]}", f"it does not end with a section of GRIB: {error}") from error
     size = math.prod(layout.shape)
@@ -315,7 +316,34 @@ def _listed(name: str, kind: str, edition: int, text: str) -> Grid:
             raise Unsupported(f"grid {kind}", "ecCodes cannot compute where its points are")
         found = dict.fromkeys(("latitude", "longitude"), np.full(size, np.nan))
     lines = layout.shape if len(layout.shape) == 2 else ()
-    return Grid(name, "listed", (size,), found["latitude"], found["longitude"], lines)
+    north, east = found["latitude"], found["longitude"]
+    if pole is not None and lines and np.ptp(north.reshape(lines), axis=1).max() < _SAME_ROW:
+        north, east = _turned_back(north, east, *pole)
+    return Grid(name, "listed", (size,), north, east, lines)
+
+
+def _layout_and_pole(eccodes: Any, handle: int) -> tuple[Layout, tuple[float, float, float] | None]:
+    """Where the points are; and the southern pole and the angle of a rotation that ecCodes leaves out.
+
+    EcCodes 2.50 gives points of `rotated_gg`, unlike those of other rotated grids, before they are turned.
+    """
+    layout = layout_of(eccodes, handle)
+    if value_of(eccodes, handle, "gridType", str) != "rotated_gg":
+        return layout, None
+    keys = ("latitudeOfSouthernPoleInDegrees", "longitudeOfSouthernPoleInDegrees", "angleOfRotationInDegrees")
+    latitude, longitude, angle = (float(value_of(eccodes, handle, key, float) or 0) for key in keys)
+    return layout, (latitude, longitude, angle)
+
+
+def _turned_back(north: Floats, east: Floats, latitude: float, longitude: float, angle: float) -> tuple[Floats, Floats]:
+    """Places on the globe of those on a sphere whose southern pole is at a latitude and a longitude."""
+    if angle:
+        raise Unsupported("grid rotated_gg", f"it is turned about its new pole, too, by {angle:g} degrees")
+    x, y, z = np.moveaxis(directions(north, east), -1, 0)
+    tilt, turn = np.radians(90 + latitude), np.radians(longitude)
+    x, z = np.cos(tilt) * x - np.sin(tilt) * z, np.sin(tilt) * x + np.cos(tilt) * z
+    x, y = np.cos(turn) * x - np.sin(turn) * y, np.sin(turn) * x + np.cos(turn) * y
+    return np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x))
 
 
 def _stating(edition: int, section: bytes) -> bytes:
