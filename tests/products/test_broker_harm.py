@@ -21,6 +21,7 @@ from junctura.products._decode import decode
 from junctura.products._grid import regular_ll
 from junctura.products._interpolate import to_grid
 from junctura.products._make import is_there
+from junctura.products._map.themes import THEMES
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -139,8 +140,6 @@ from: {param: t, levelist: 850, step: 6, number: 1}
 do: [grid: 10/10, crop: {north: 50, west: 10, south: 50, east: 20}]
 to: {format: csv, name: places.csv}
 """
-# What stands for missing values in a map.
-HATCHED = {(112, 116, 122), (88, 92, 99)}
 
 
 def gaps(number: int, step: int) -> bytes:
@@ -177,7 +176,7 @@ def test_missing_values_and_fields_without_any_go_through_all_that_is_done(tmp_p
 def hatched(path: Path) -> int:
     """How many points of a map have the colours of what is missing."""
     colours: Any = Image.open(path).convert("RGB").getcolors(1 << 20)
-    return sum(count for count, colour in colours if colour in HATCHED)
+    return sum(count for count, colour in colours if colour in THEMES["dark"].missing)
 
 
 def same(path: Path, *expected: np.ndarray) -> None:

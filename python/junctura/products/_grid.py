@@ -158,6 +158,8 @@ class Grid:
         """Where the rows and columns of an area of this grid are in it: ``values[numpy.ix_(rows, columns)]``."""
         if not (self.is_regular and area.is_regular):
             raise InvalidArgument(f"grid {area.name[:80]}", f"not an area of {self.name[:80]}")
+        if area.name == self.name:
+            return np.arange(self.shape[0]), np.arange(self.shape[1])
         if self.name == self.whole:
             whole, _, edges = area.name.partition("@")
             if whole != self.name or not edges:
