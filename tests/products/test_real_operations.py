@@ -203,11 +203,8 @@ CASES = {
     "ensemble": Case(Ensemble.read(STATISTICS), has(of_members, 1e-12)),
     "statistics": Case(Statistics.read({"over": 12, "of": "max"}, 0), has(over_steps)),
 }
-# Files of grids that have no name here: none of their fields comes as far as an operation.
-NOT_DECODED = {
-    "lambert_grid.grib": ("grid lambert: expected regular_ll",),
-    "nam.t00z.awp21100.tm00.grib2": ("grid lambert: expected regular_ll", "2 fields in one message"),
-}
+# Files of projections, and why some of their messages are no field; `test_located` has them on other grids.
+PROJECTED = {"lambert_grid.grib": "nothing", "nam.t00z.awp21100.tm00.grib2": "2 fields in one message"}
 # No file has vorticity and divergence, or both components of a wind.
 ALWAYS = {"wind": '"vo" is no field here', "compute of u, v": '"u" is no field here'}
 ON_GRIDS = {**ALWAYS, "points conservative": "points have no boxes to take means of"}
@@ -226,7 +223,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "reduced_gg.grib": {
         **ON_GRIDS, **ALONE, **AT_STEP_0, **NO_T, **NO_Z,
         "units": r"field 10u: .*'m s\*\*-1' is of another quantity",
-        "crop": "grid N48: an area can be cut out of whole regular grids",
+        "crop": "grid N48: it has no rows of equal length: bring it to a grid first",
     },
     "regular_gg_ml_g2.grib": {**ON_GRIDS, **ALONE, **NO_Z},
     "regular_gg_sfc.grib": {
@@ -299,16 +296,18 @@ def test_a_field_is_fit_for_an_operation_or_refuses_it_by_name(shared: Path, nam
     CASES[case].check(given, made)
 
 
-@pytest.mark.parametrize("name", NOT_DECODED)
-def test_what_lies_on_a_grid_without_a_name_is_refused_before_any_operation(shared: Path, name: str) -> None:
-    given, refused = found(shared / name)
-    assert not given
-    assert all(any(words in cause for cause in refused) for words in NOT_DECODED[name])
-    assert all(any(words in cause for words in NOT_DECODED[name]) for cause in refused)
+@pytest.mark.parametrize("name", PROJECTED)
+def test_what_lies_on_a_projection_is_not_cut(shared: Path, name: str) -> None:
+    outcomes = [field_or_cause(message) for message in messages(shared / name)]
+    given = [one for one in outcomes if isinstance(one, Field)]
+    assert all(PROJECTED[name] in one for one in outcomes if isinstance(one, str))
+    assert given and all(one.on.name.startswith("lambert:") for one in given)
+    with pytest.raises(Error, match=r"grid lambert:\S+: it has no rows of equal length"):
+        applied(CASES["crop"].operation, given)
 
 
 def test_no_file_and_no_operation_is_left_out(shared: Path) -> None:
-    assert {path.name for path in shared.glob("*.grib*")} == {*REFUSED, *NOT_DECODED}
+    assert {path.name for path in shared.glob("*.grib*")} == {*REFUSED, *PROJECTED}
     assert {case for refused in REFUSED.values() for case in refused} <= set(CASES)
     done = {case.operation.name for case in CASES.values()}
     assert done == {"grid", "wind", "crop", "units", "mask", "fill", "keep", "compute", "ensemble", "statistics"}
