@@ -84,11 +84,18 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     global _decodes
     whole = bytes(message)
     read = _messages.decoded_as(one_field(whole), whole, _read, None if attributes is None else dict(attributes))
-    on = grid(read.on) if isinstance(read.on, str) else read.on
+    on = _on(read.on) if isinstance(read.on, str) else read.on
     field = Field(read.values, on, read.attributes, read.units, read.header)
     with _counting:
         _decodes += 1
     return field
+
+
+def _on(name: str) -> Grid | Spectral:
+    try:
+        return grid(name)
+    except InvalidArgument as error:
+        raise Corrupt("GRIB message", f"its grid section, {name.partition(':')[0]}: {error.cause}") from error
 
 
 class _Read(NamedTuple):

@@ -307,7 +307,7 @@ def _listed(name: str, kind: str, edition: int, text: str) -> Grid:
         section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
         layout, pole = decoded(_stating(edition, section), _layout_and_pole, has_places=True)
     except (ValueError, zlib.error, Corrupt) as error:
-        raise InvalidArgument(f"grid {name[:40]}", f"it does not end with a section of GRIB: {error}") from error
+        raise InvalidArgument(f"grid {name[:40]}", f"places of points cannot be computed from it: {error}") from error
     size = math.prod(layout.shape)
     found = {key: np.asarray(places, np.float64).reshape(-1) for key, (_, places) in layout.coords.items()}
     if layout.dims == ("latitude", "longitude"):
