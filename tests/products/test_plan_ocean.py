@@ -88,6 +88,23 @@ def mask_file(folder: Path, where: Grid, name: str = "mask.grib2") -> None:
     written(Output("grib2"), folder / name, field.having(land(where).astype(float)))
 
 
+@pytest.mark.parametrize("kind", ["i2", ">i4", "u8", "b1"])
+def test_whole_numbers_become_fields_too(tmp_path: Path, kind: str) -> None:
+    ocean = on("5/5")
+    values = (np.arange(37 * 72).reshape(37, 72) % 2).astype(kind)
+    made = aggregated(tmp_path, in_blocks(values), "grid: 5/5, missing: 1")
+    expected = np.where(values.astype(float) == 1, np.nan, 0.0)
+    assert made.on == ocean
+    np.testing.assert_array_equal(made.values, expected)
+
+
+def test_a_number_that_is_missing_only_in_single_precision_stays_in_double(tmp_path: Path) -> None:
+    values = np.full((37, 72), 280.0)
+    values[0, :2] = -0.1, float(np.float32(-0.1))
+    made = aggregated(tmp_path, in_blocks(values), "grid: 5/5, missing: -0.1")
+    assert np.isnan(made.values[0, 0]) and not np.isnan(made.values[0, 1])
+
+
 @pytest.mark.parametrize("pieces", [in_blocks, in_boxes])
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 def test_land_is_known_by_its_value_in_any_precision(

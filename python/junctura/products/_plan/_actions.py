@@ -115,25 +115,31 @@ class Aggregate(Each):
         if from_south and not on.is_regular:
             raise Wrong(f"from_south: {on.name} has no rows of equal length")
         self.on, self.units, self.mask, self.from_south = on, units, mask, from_south
-        with np.errstate(over="ignore"):
-            # A model in single precision has the number that is next to it there.
-            self.missing = () if missing is None else (missing, float(np.float32(missing)))
+        self.missing = missing
 
     def take(self, item: Item) -> Sequence[Item]:
         if not item.is_in_pieces or item.source is None or item.pool is None:
             return [item]
-        whole = item.pool.demand_array(item.source.key, dtype="f8", timeout=0)
+        kind = item.kind
+        if kind.kind not in "fiub":
+            raise InvalidArgument(item.named, f"its elements are {kind}, and a field has real numbers")
+        # Single precision becomes double as it is copied.
+        as_it_comes = None if kind.itemsize < 4 or kind.kind != "f" else "f8"
+        whole = item.pool.demand_array(item.source.key, dtype=as_it_comes, timeout=0).astype(np.float64, copy=False)
         if whole.size != self.on.size:
             raise InvalidArgument(item.named, f"{whole.size} values, but the grid {self.on.name} has {self.on.size}")
-        field = Field(self._on_grid(whole.reshape(self.on.shape)), self.on, item.attributes, self.units)
+        field = Field(self._on_grid(whole.reshape(self.on.shape), kind), self.on, item.attributes, self.units)
         return [Item(item.attributes, field=field)]
 
-    def _on_grid(self, values: Floats) -> Floats:
+    def _on_grid(self, values: Floats, kind: np.dtype[Any]) -> Floats:
         """The rows in the order of the grid, with gaps."""
         if self.from_south:
             values = np.ascontiguousarray(values[::-1])
-        if self.missing:
-            values[np.isin(values, self.missing)] = np.nan
+        if self.missing is not None:
+            with np.errstate(over="ignore"):
+                # A model in single precision has the number that is next to it there.
+                missing = float(kind.type(self.missing)) if kind.kind == "f" else self.missing
+            values[values == missing] = np.nan
         if self.mask is not None:
             values[self.mask] = np.nan
         return values

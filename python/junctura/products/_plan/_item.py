@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 import junctura
-from junctura.errors import InvalidArgument
+from junctura.errors import Corrupt, InvalidArgument
 from junctura.products._decode import field_of
 from junctura.products._field import Field
 
@@ -53,6 +55,23 @@ class Item:
     def is_in_pieces(self) -> bool:
         """Whether it is an array that ranks have offered in pieces, which `aggregate` gathers."""
         return self.source is not None and bytes(memoryview(self.source)[: len(_PIECES)]) == _PIECES
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """Of an array in pieces, what its elements are (docs/formats/array.md).
+
+        Raises
+        ------
+        Corrupt
+            Its text does not say it.
+
+        """
+        text = b"" if self.source is None else bytes(memoryview(self.source)[:256])
+        name, _, said = text.partition(b"\n")[2].partition(b"\n")[0].decode(errors="replace").partition("=")
+        try:
+            return np.dtype(said if name == "dtype" else "")
+        except TypeError as error:
+            raise Corrupt(self.named, "it does not say what the elements of the array are") from error
 
     @property
     def message(self) -> bytes | memoryview | None:
