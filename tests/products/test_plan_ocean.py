@@ -88,8 +88,8 @@ def mask_file(folder: Path, where: Grid, name: str = "mask.grib2") -> None:
     written(Output("grib2"), folder / name, field.having(land(where).astype(float)))
 
 
-@pytest.mark.parametrize("kind", ["i2", ">i4", "u8", "b1"])
-def test_whole_numbers_become_fields_too(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["i2", ">i4", "u8", "b1", "f2"])
+def test_arrays_of_any_real_numbers_become_fields(tmp_path: Path, kind: str) -> None:
     ocean = on("5/5")
     values = (np.arange(37 * 72).reshape(37, 72) % 2).astype(kind)
     made = aggregated(tmp_path, in_blocks(values), "grid: 5/5, missing: 1")

@@ -400,6 +400,17 @@ def test_an_array_beyond_all_memory_is_too_large(pool: junctura.Pool) -> None:
         pool.demand_array("name=t")
 
 
+@pytest.mark.parametrize("kind", ["<f2", ">f2"])
+def test_arrays_of_half_precision_are_taken_as_they_are(pool: junctura.Pool, kind: str) -> None:
+    values = np.array([[1.5, np.nan, 65504.0, -0.0], [2**-24, np.inf, 7, 8]], kind)
+    for rank in (0, 1):
+        pool.offer_piece(values[:, 2 * rank : 2 * rank + 2], "shape=2x4 grid=1x2", rank, name=f"half{kind}")
+    pool.offer(values, name=f"whole{kind}")
+    for name in ("half", "whole"):
+        found = pool.demand_array(name=f"{name}{kind}", timeout=10)
+        assert found.dtype == values.dtype and found.tobytes() == values.tobytes()
+
+
 def test_bools_and_arrays_without_dimensions_are_taken_as_they_are(pool: junctura.Pool) -> None:
     land = np.arange(24).reshape(4, 6) % 3 == 0
     pool.offer(land, name="land")

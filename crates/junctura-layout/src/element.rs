@@ -25,6 +25,8 @@ pub enum Kind {
     U64,
     /// Eight bytes, with a sign.
     I64,
+    /// IEEE 754 binary16.
+    F16,
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary64.
@@ -64,7 +66,7 @@ pub struct Element {
     pub order: ByteOrder,
 }
 
-const NAMES: [(Kind, &str); 13] = [
+const NAMES: [(Kind, &str); 14] = [
     (Kind::U8, "u1"),
     (Kind::I8, "i1"),
     (Kind::U16, "u2"),
@@ -73,6 +75,7 @@ const NAMES: [(Kind, &str); 13] = [
     (Kind::I32, "i4"),
     (Kind::U64, "u8"),
     (Kind::I64, "i8"),
+    (Kind::F16, "f2"),
     (Kind::F32, "f4"),
     (Kind::F64, "f8"),
     (Kind::C64, "c8"),
@@ -86,7 +89,7 @@ impl Kind {
     pub fn bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
-            Self::U16 | Self::I16 => 2,
+            Self::U16 | Self::I16 | Self::F16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 | Self::C64 => 8,
             Self::C128 => 16,
@@ -139,6 +142,7 @@ impl FromStr for Element {
             _ => (ByteOrder::NATIVE, text),
         };
         let name = match name {
+            "float16" => "f2",
             "float32" | "f32" => "f4",
             "float64" | "f64" => "f8",
             "complex64" => "c8",
@@ -156,7 +160,7 @@ impl FromStr for Element {
         };
         let kind = NAMES.iter().find(|(_, known)| *known == name);
         let &(kind, _) = kind.ok_or_else(|| {
-            let cause = format!("'{text}' is no type of elements; there are b1, f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
+            let cause = format!("'{text}' is no type of elements; there are b1, f2, f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
             Error::new(Code::InvalidArgument, "type", cause)
         })?;
         Ok(Self { kind, order })
@@ -183,6 +187,7 @@ mod tests {
             ("float64", Kind::F64),
             ("int32", Kind::I32),
             ("=f4", Kind::F32),
+            ("float16", Kind::F16),
             ("uint8", Kind::U8),
             ("bool", Kind::Bool),
         ];
