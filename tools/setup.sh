@@ -164,6 +164,9 @@ optional_packages() {
     if ! PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && [ ! -e .tools/no-slurm ]; then
         optional+=(slurmctld slurmd slurm-client munge)
     fi
+    if ! command -v cdo >/dev/null && [ ! -e .tools/no-cdo ]; then
+        optional+=(cdo)
+    fi
     [ "${#optional[@]}" -gt 0 ] || return 0
     if apt_prepare "${optional[@]}"; then
         begin apt install_optional "${optional[@]}"
@@ -178,6 +181,7 @@ without_optional() {
     say "cannot be had here: $*; the tests and linters that need them are left out"
     [[ " $* " != *" shellcheck "* ]] || touch .tools/no-shellcheck
     [[ " $* " != *" slurmctld "* ]] || touch .tools/no-slurm
+    [[ " $* " != *" cdo "* ]] || touch .tools/no-cdo
 }
 
 # Python
