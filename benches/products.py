@@ -48,7 +48,7 @@ POINTS = f"points@{','.join(f'{latitude:g}/{longitude:g}' for latitude, longitud
 SUFFIX = {"grib2": "grib2", "png": "png", "netcdf": "nc", "csv": "csv"}
 
 
-def requirement(number: int, last: int, statistic: str, written: str, where: str) -> str:
+def recipe(number: int, last: int, statistic: str, written: str, where: str) -> str:
     on = POINTS if where == "points" else "0.5/0.5"
     crop = ""
     if "/" in where:
@@ -153,9 +153,9 @@ def in_a_folder(work: Callable[[Path], Figures]) -> Figures:
 def ours(table: tuple[Row, ...], steps: list[list[bytes]]) -> Contender:
     def run(folder: Path) -> Figures:
         last = len(steps) - 1
-        text = "---\n".join(requirement(number, last, *row) for number, row in enumerate(table))
-        (folder / "requirements.yaml").write_text(text)
-        return latencies(load_all([folder / "requirements.yaml"]), steps, folder / "out")
+        text = "---\n".join(recipe(number, last, *row) for number, row in enumerate(table))
+        (folder / "recipes.yaml").write_text(text)
+        return latencies(load_all([folder / "recipes.yaml"]), steps, folder / "out")
 
     return contender("junctura", "us", lambda: in_a_folder(run))
 

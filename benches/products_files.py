@@ -1,7 +1,7 @@
 """Measures what it saves to hand fields over instead of through files: an ensemble, and the products of its fields.
 
 In all ways the same processes of the demo's model compute the same fields (T63, in one case T213; six an hour), and the
-demo's twenty requirements, with an hour for every three, become the same files, which each sample checks: byte by byte,
+demo's twenty recipes, with an hour for every three, become the same files, which each sample checks: byte by byte,
 and of netCDF, which writes down when it was made, all that it says. As many processes make them as there are cores.
 The clock runs from the start of the first process to the last write of a product; all that is started is in it. What
 is written lies in memory (``/dev/shm``), so that no disk is measured, and nobody waits for one.
@@ -44,7 +44,7 @@ from pathlib import Path
 import netCDF4
 from harness import TARGET, Case, Check, Contender, Figures, LeftOutError, Measure, begin
 from products_files_ways import PIPE
-from products_wall import HOURS_APART, MODEL, REQUIREMENTS, THREADS, served
+from products_wall import HOURS_APART, MODEL, RECIPES, THREADS, served
 from store import FDB, MEMORY, versions
 
 HERE = Path(__file__).resolve().parent
@@ -75,10 +75,10 @@ class Size:
         told = ["--member", str(number), "--days", str(self.steps / 24), "--every", "1h", "--json"]
         return [*told, "--truncation", str(self.truncation)]
 
-    def requirements(self, folder: Path) -> list[str]:
+    def recipes(self, folder: Path) -> list[str]:
         """Those of the demo, for as many members and steps; what is three hours there is an hour here."""
         folder.mkdir()
-        for file in REQUIREMENTS.glob("*.yaml"):
+        for file in RECIPES.glob("*.yaml"):
             text = re.sub(r"0/to/120/by/(\d+)", self._steps, file.read_text())
             text = re.sub(r"over: (\d+)h", lambda found: f"over: {int(found[1]) // HOURS_APART}h", text)
             (folder / file.name).write_text(text.replace("number: 1/to/6", f"number: 1/to/{self.members}"))
@@ -101,8 +101,8 @@ class Run:
 
     def take(self, maker: Sequence[str], member: Sequence[str]) -> Figures:
         """Makers first, members then, until all have ended; what the maker says at its end."""
-        requirements = self.size.requirements(self.folder / "requirements")
-        with self._started([*maker, *requirements], "maker") as making, contextlib.ExitStack() as stack:
+        recipes = self.size.recipes(self.folder / "recipes")
+        with self._started([*maker, *recipes], "maker") as making, contextlib.ExitStack() as stack:
             numbers = range(1, self.size.members + 1)
             commands = [[*member, *self.size.member(number)] for number in numbers]
             names = [f"member-{number}" for number in numbers]

@@ -56,7 +56,7 @@ def values_of(message: bytes) -> Floats:
 
 
 def statistics(text: str, members: Floats) -> list[Floats]:
-    """As a requirement names them: ``mean, spread``, ``{percentile: 10}``, ..."""
+    """As a recipe names them: ``mean, spread``, ``{percentile: 10}``, ..."""
     return [statistic(one, members) for one in yaml.safe_load(f"[{text}]")]
 
 

@@ -1,6 +1,6 @@
 """Measures what products cost the forecast that they are made of: both alone, and both at once, on the same cores.
 
-The ensemble of the demo, and its twenty requirements, as processes that a user starts: a server, six members,
+The ensemble of the demo, and its twenty recipes, as processes that a user starts: a server, six members,
 ``junctura run``. In a round the ensemble runs alone, then the products are made of what it left in the pool, then both
 run at once on a new pool. The first case leaves all cores to everybody; in the second one the server and the members
 have one core and the products another, in all three runs.
@@ -24,7 +24,7 @@ from harness import ROOT, TARGET, Bench, Case, Check, Contender, Figures, LeftOu
 MEMBERS, HOURS_APART = 6, 3
 SUM = Measure("to_sum", "of T1 + T2", more_is_better=False)
 LARGER = Measure("to_larger", "of the larger", more_is_better=False)
-REQUIREMENTS = ROOT / "examples/12_products/requirements"
+RECIPES = ROOT / "examples/12_products/recipes"
 MODEL = ROOT / "examples/11_swell/swell.py"
 # One thread for each process.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -71,9 +71,9 @@ def ensemble(url: str, folder: Path, days: int, cores: Cores) -> list[subprocess
 
 def products(url: str, folder: Path, days: int, cores: Cores) -> subprocess.Popen[bytes]:
     """Those of the demo, for as many days."""
-    written = folder / "requirements"
+    written = folder / "recipes"
     written.mkdir(exist_ok=True)
-    for file in REQUIREMENTS.glob("*.yaml"):
+    for file in RECIPES.glob("*.yaml"):
         text = file.read_text().replace("step: 0/to/120/", f"step: 0/to/{24 * days}/")
         (written / file.name).write_text(text)
     shutil.rmtree(folder / "out", ignore_errors=True)

@@ -117,7 +117,7 @@ class Watch:
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     """Runs all of it; returns the summary."""
-    recipes = load_all(_requirements(given))
+    recipes = load_all(_recipes(given))
     fields = given.members * FIELDS_A_STEP * (round(given.days * 24) // HOURS_APART + 1)
     progress = Progress(fields, sum(1 for recipe in recipes for _ in recipe.wanted()))
     # When, and after how many fields.
@@ -146,12 +146,12 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     return summary(report, watch, made_at, forecast, fields)
 
 
-def _requirements(given: argparse.Namespace) -> list[Path]:
+def _recipes(given: argparse.Namespace) -> list[Path]:
     """Those of this folder, for as many hours and members as there are."""
-    folder = given.out / "requirements"
+    folder = given.out / "recipes"
     folder.mkdir()
     last = round(given.days * 24)
-    for file in sorted((HERE / "requirements").glob("*.yaml")):
+    for file in sorted((HERE / "recipes").glob("*.yaml")):
         text = file.read_text().replace("step: 0/to/120/", f"step: 0/to/{last}/")
         (folder / file.name).write_text(text.replace("number: 1/to/6", f"number: 1/to/{given.members}"))
     return sorted(folder.glob("*.yaml"))
@@ -222,7 +222,7 @@ def main() -> int:
     if given.members < 2 or given.days < 1 or given.days % 1:
         parser.error("an ensemble has two members or more, and a forecast whole days")
     given.out.mkdir(parents=True, exist_ok=True)
-    for name in ("products", "requirements", "store"):
+    for name in ("products", "recipes", "store"):
         shutil.rmtree(given.out / name, ignore_errors=True)
     print(f"{given.members} members of a forecast at T{given.truncation}, {given.days:g} days, and 21 products")
     result = run(given)

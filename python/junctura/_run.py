@@ -1,4 +1,4 @@
-"""``junctura run``: a workflow, or products by requirements or a plan, as the files say.
+"""``junctura run``: a workflow, or products by recipes or a plan, as the files say.
 
 Both have a command line of their own; an option that does not fit to what the files are is an error that names it.
 """
@@ -34,7 +34,7 @@ _OF_BOTH = {"--check": None, "--json": None, "--quiet": None}
 # What files may say, for editors.
 _SCHEMAS = {
     "workflow": "workflow/workflow.schema.json",
-    "requirement": "products/recipe.schema.json",
+    "recipe": "products/recipe.schema.json",
     "plan": "products/_plan/plan.schema.json",
 }
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         files = _files(given.files)
-        # Where all that can be done is to be done, a workflow among requirements is one more that is wrong.
+        # Where all that can be done is to be done, a workflow among recipes is one more that is wrong.
         is_workflow = any(map(_is_workflow, files)) and not (given.keep_going and len(files) > 1)
         _check(given, files, is_workflow)
     except (Error, ImportError) as error:
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", add_help=False, allow_abbrev=False)
     of_files = parser.add_mutually_exclusive_group(required=True)
     of_files.add_argument("files", nargs="*", metavar="FILE", default=[])
-    of_files.add_argument("--schema", choices=_SCHEMAS)
+    of_files.add_argument("--schema", type=_kind, choices=_SCHEMAS)
     for option, value in {**_OF_WORKFLOWS, **_OF_PRODUCTS, **_OF_BOTH}.items():
         short = ["-q"] if option == "--quiet" else []
         # Whether it is there counts; what it says, and how often, is read by whoever it is for.
@@ -80,8 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _kind(word: str) -> str:
+    """A kind of files that has a schema; recipes were requirements once."""
+    return "recipe" if word == "requirement" else word
+
+
 def _files(paths: Sequence[str]) -> list[str]:
-    """Those that are found; of others whoever reads requirements tells, with all else that is wrong."""
+    """Those that are found; of others whoever reads recipes tells, with all else that is wrong."""
     found: list[str] = []
     for path in paths:
         with contextlib.suppress(NotFound):

@@ -79,8 +79,8 @@ swell.main()
 
 def test_the_first_picture_is_there_before_half_of_the_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of eight steps would wait for ever if its products came at the end."""
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements/pictures.yaml").write_text(PICTURES)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes/pictures.yaml").write_text(PICTURES)
     given = argparse.Namespace(members=1, days=0.875, truncation=21, workers=1, out=tmp_path / "out")
     given.out.mkdir()
     with junctura.Pool() as told:

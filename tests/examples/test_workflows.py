@@ -93,7 +93,7 @@ SMALLER = {
     '--member, "{member}"]': '--member, "{member}", --truncation, 21, --days, 0.5, --every, 6h]',
     # One of them may have left before the other one comes.
     '"swell-*"': "swell-1, --until-gone, swell-2, --workers, 1",
-    "{here}/../12_products/requirements/*.yaml": "{here}/wanted/*.yaml",
+    "{here}/../12_products/recipes/*.yaml": "{here}/wanted/*.yaml",
     "../11_swell/swell.py": str(EXAMPLES.parent / "11_swell/swell.py"),
 }
 

@@ -267,7 +267,7 @@ def check_products(there: Environment, wheel: Path) -> str:
     """The wheel with an extra."""
     there.install(f"{wheel}[products]", "--constraint", ROOT / "python/requirements-dev.txt")
     there.pip("check")
-    files = sorted((ROOT / "examples/12_products/requirements").glob("*.yaml"))
+    files = sorted((ROOT / "examples/12_products/recipes").glob("*.yaml"))
     return there.run("-c", PRODUCTS, *files).strip()
 
 

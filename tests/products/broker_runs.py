@@ -1,4 +1,4 @@
-"""What tests of the broker have in common: fields, requirements, and programs that are pools or producers."""
+"""What tests of the broker have in common: fields, recipes, and programs that are pools or producers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def recipes(folder: Path, text: str) -> list[Recipe]:
 
 
 def broker(folder: Path, pool: junctura.Pool | str | None, text: str, workers: int | None = 1, **more: Any) -> Broker:
-    """One for these requirements; products go below ``out``."""
+    """One for these recipes; products go below ``out``."""
     url = pool.url if isinstance(pool, junctura.Pool) else pool
     return Broker(recipes(folder, text), url, more.pop("out", folder / "out"), workers=workers, **more)
 

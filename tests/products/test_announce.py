@@ -46,7 +46,7 @@ def test_who_follows_a_product_is_told_when_it_is_there_and_where(tmp_path: Path
     assert path == (tmp_path / "out/maps/plain_24.grib2").resolve()
     expected = {"product": "plain", "run": "night", "format": "grib2", "file": "maps/plain_24.grib2", "param": "t"}
     expected |= {"path": str(path), "uri": path.as_uri(), "size": str(path.stat().st_size), "levelist": "850"}
-    # These are the field's, or the requirement's.
+    # These are the field's, or the recipe's.
     expected |= {"date": "20261120", "class": "od", "stream": "enfo", "type": "pf"}
     assert {name: said[name] for name in expected} == expected
 

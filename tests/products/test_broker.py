@@ -483,7 +483,7 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
             _tasks.kept(pool, 7)
 
 
-def test_requirements_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wanted.yaml"
     file.write_text(PRODUCTS)
     assert main([str(file), "--check", "--pool", "unix:nowhere"]) == 0

@@ -191,7 +191,7 @@ def same(path: Path, *expected: np.ndarray) -> None:
     assert left == b""
 
 
-def test_requirements_that_nothing_answers_are_named_when_the_producers_have_gone(
+def test_recipes_that_nothing_answers_are_named_when_the_producers_have_gone(
     tmp_path: Path, pool: junctura.Pool
 ) -> None:
     with junctura.Pool(pool.url, name="swell-1") as producer:

@@ -90,7 +90,7 @@ def test_names_that_fields_complete_are_those_of_a_pool(tmp_path: Path) -> None:
     assert claimed == [{"maps/one.grib2"}] * 2
 
 
-def test_brokers_of_other_requirements_work_side_by_side(tmp_path: Path) -> None:
+def test_brokers_of_other_recipes_work_side_by_side(tmp_path: Path) -> None:
     """Each makes its second product when all others have made their first one."""
     text = ONE.replace("step: 0", "step: 0/6").replace("one.", "one_{step}.")
     names = ("a", "b", "c")

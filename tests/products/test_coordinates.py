@@ -101,7 +101,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
             made(tmp_path / name)
 
 
-def test_a_requirement_names_the_file_beside_it(tmp_path: Path) -> None:
+def test_a_recipe_names_the_file_beside_it(tmp_path: Path) -> None:
     file = tmp_path / "r.yaml"
     file.write_text(
         "product: p\nfrom: {param: t, step: 0}\ndo:\n"
@@ -115,5 +115,5 @@ def test_a_requirement_names_the_file_beside_it(tmp_path: Path) -> None:
     assert isinstance(operation, ToGrid) and operation.coordinates == str(tmp_path / "c.nc")
 
 
-def test_without_a_file_a_requirement_is_the_one_that_it_was() -> None:
+def test_without_a_file_a_recipe_is_the_one_that_it_was() -> None:
     assert ToGrid("5/5").text == '{"grid":{"grid":"5/5","method":"linear","places":[]}}'

@@ -1,4 +1,4 @@
-"""Some of several requirements are wrong: all is told at once, and what is right is made where that is asked."""
+"""Some of several recipes are wrong: all is told at once, and what is right is made where that is asked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TWICE = RIGHT.replace("right.csv", "other.csv")
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with requirements of all kinds, in which commands are run."""
+    """A folder with recipes of all kinds, in which commands are run."""
     (tmp_path / "a.yaml").write_text(f"{WRONG}---\n{RIGHT}")
     (tmp_path / "b.yaml").write_text(f"{TWICE}---\n{WRONG.replace('wrong', 'late').replace('levellist', 'levelist')}")
     (tmp_path / "c.yaml").write_text("product: [\n")
@@ -87,7 +87,7 @@ def test_what_is_right_is_made_and_the_status_says_that_something_is_missing(
     assert sorted(path.name for path in Path("products").iterdir()) == ["right.csv", "right.csv.provenance.json"]
     assert main(given) == 1
     lines = capsys.readouterr().out.splitlines()
-    at = lines.index("requirements that are wrong were left out:")
+    at = lines.index("recipes that are wrong were left out:")
     assert_told([line.strip() for line in lines[at + 1 :]], TOLD)
 
 
@@ -112,7 +112,7 @@ def test_where_nothing_is_right_nothing_is_begun(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("files")
-def test_plans_and_workflows_run_alone_and_are_left_out_among_requirements(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_and_workflows_run_alone_and_are_left_out_among_recipes(capsys: pytest.CaptureFixture[str]) -> None:
     for alone, why in (("plan.yaml", "a plan runs alone"), ("work.yaml", "a workflow runs alone")):
         assert main(["a.yaml", alone]) == 2
         assert why in capsys.readouterr().err

@@ -264,7 +264,7 @@ def test_a_wrong_style_is_named(tmp_path: Path, text: str, cause: str) -> None:
         styles.load(tmp_path / "styles.yaml")
 
 
-def test_a_requirement_names_its_styles_and_they_are_part_of_it(tmp_path: Path) -> None:
+def test_a_recipe_names_its_styles_and_they_are_part_of_it(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(
         "{product: p, from: {param: t}, do: [grid: 1/1], to: {format: png, styles: my.yaml, name: p}}"
     )

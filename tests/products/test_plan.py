@@ -142,8 +142,10 @@ sinks: [{file: {format: grib2, name: "skt_{step}.grib2"}}]
     np.testing.assert_allclose(made.values, expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("encode", ["", ", {encode: {bits: 4}}"])
-def test_values_reach_products_in_full_precision(tmp_path: Path, encode: str) -> None:
+@pytest.mark.parametrize(
+    ("encode", "key"), [("", "recipe"), (", {encode: {bits: 4}}", "recipe"), ("", "requirement")], ids=str
+)
+def test_values_reach_products_in_full_precision(tmp_path: Path, encode: str, key: str) -> None:
     values = 280 + RNG.normal(size=SHAPE)
     (tmp_path / "wanted.yaml").write_text(
         'product: exact\nfrom: {param: t, step: 6}\nto: {format: csv, name: "raw.csv"}\n---\n'
@@ -152,7 +154,7 @@ def test_values_reach_products_in_full_precision(tmp_path: Path, encode: str) ->
     text = f"""
 sources: [{{follow: stream=enfo}}]
 actions: [{{aggregate: {{grid: F16, units: K}}}}{encode}]
-sinks: [{{product: {{requirement: wanted.yaml, out: made}}}}]
+sinks: [{{product: {{{key}: wanted.yaml, out: made}}}}]
 """
 
     def work(pool: junctura.Pool) -> None:

@@ -156,7 +156,7 @@ def test_a_gap_stays_one_on_the_way_to_products(tmp_path: Path) -> None:
     text = """
 sources: [{follow: param=sst}]
 actions: [{aggregate: {grid: 5/5, units: K, mask: {file: mask.grib2, where: lsm > 0.5}}}]
-sinks: [{product: {requirement: wanted.yaml, out: made}}]
+sinks: [{product: {recipe: wanted.yaml, out: made}}]
 """
     (ran,) = through(tmp_path, text, offers(in_blocks(values)))
     assert ran.told == []

@@ -134,7 +134,7 @@ def test_products_that_cannot_be_made_stop_nothing_else(tmp_path: Path) -> None:
     text = """
 sources: [{follow: stream=enfo}]
 sinks:
-  - product: {requirement: wanted.yaml, out: taken}
+  - product: {recipe: wanted.yaml, out: taken}
   - file: {format: csv, name: "{step}.csv"}
 """
     (tmp_path / "out").mkdir()
@@ -195,7 +195,7 @@ BAD = {
     GOOD + "actions:\n  - compute: {\n     ws: {formula: '1 + 1', units: m/s}}\n": (5, "without parameters"),
     GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
     GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
-    "sources: [{follow: a}]\nsinks:\n  - product: {requirement: none.yaml}\n": (3, "there is no such file"),
+    "sources: [{follow: a}]\nsinks:\n  - product: {recipe: none.yaml}\n": (3, "there is no such file"),
     "sources: [{follow: a}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
     "sources: [{follow: a}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
         3,

@@ -1,4 +1,4 @@
-"""Any number of requirements can be asked for, and each input comes in once."""
+"""Any number of recipes can be asked for, and each input comes in once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of(name: str, level: int, steps: list[int]) -> str:
     )
 
 
-def test_three_hundred_requirements_that_have_nothing_in_common_are_served(tmp_path: Path) -> None:
+def test_three_hundred_recipes_that_have_nothing_in_common_are_served(tmp_path: Path) -> None:
     """The first and the last one ask for one field, in different follows."""
     steps = [[100 + 7 * of + 3 * nth for nth in range(50)] for of in range(300)]
     wanted = [of(f"p{number}", 1 + number, steps[number]) for number in range(300)]

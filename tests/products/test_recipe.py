@@ -1,4 +1,4 @@
-"""Requirements for products: what they mean, which files and inputs follow, and what every mistake is told."""
+"""Recipes for products: what they mean, which files and inputs follow, and what every mistake is told."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from junctura.products._recipe import Recipe, load_all
 from junctura.products._words import Key, canonical, selectors, values
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples/12_products/requirements"
+EXAMPLES = ROOT / "examples/12_products/recipes"
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 PUBLISHED = ROOT / "python/junctura/products/recipe.schema.json"
 
@@ -342,9 +342,9 @@ def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
         load_all([tmp_path / "a.yaml"])
 
 
-def test_an_empty_file_has_no_requirement(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_recipe(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("# nothing\n")
-    with pytest.raises(junctura.InvalidArgument, match="there is no requirement in it"):
+    with pytest.raises(junctura.InvalidArgument, match="there is no recipe in it"):
         load_all([tmp_path / "a.yaml"])
 
 

@@ -151,17 +151,17 @@ def test_the_file_of_a_rotated_globe(shared: Path) -> None:
     assert np.allclose(*speeds) and not np.allclose(made[0].values, given[0].values)
 
 
-def _requirement(folder: Path, param: str, do: str) -> Any:
+def _recipe(folder: Path, param: str, do: str) -> Any:
     file = folder / "r.yaml"
     file.write_text(f"product: p\nfrom: {{param: {param}, step: 0}}\ndo: {do}\nto: {{format: netcdf, name: p.nc}}\n")
     (recipe,) = load_all([file])
     return recipe
 
 
-def test_a_requirement_turns_winds(tmp_path: Path) -> None:
-    recipe = _requirement(tmp_path, "[u, v]", "[{wind: {}}, {grid: 2/2}]")
+def test_a_recipe_turns_winds(tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, "[u, v]", "[{wind: {}}, {grid: 2/2}]")
     assert [type(operation) for operation in recipe.operations] == [Turn, ToGrid] and recipe.params == ("u", "v")
-    spectral = _requirement(tmp_path, "[vo, d]", "[{wind: {}}, {grid: 2/2}]")
+    spectral = _recipe(tmp_path, "[vo, d]", "[{wind: {}}, {grid: 2/2}]")
     assert [type(operation) for operation in spectral.operations] == [Winds, ToGrid]
     with pytest.raises((InvalidArgument, Wrong), match="both components of a wind"):
-        _requirement(tmp_path, "[u, t]", "[{wind: {}}, {grid: 2/2}]")
+        _recipe(tmp_path, "[u, t]", "[{wind: {}}, {grid: 2/2}]")

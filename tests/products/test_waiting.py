@@ -267,7 +267,7 @@ def test_patience_is_a_time(command: Command) -> None:
     assert done.returncode == 2 and "'soon': expected a time, as 30s or 10min" in done.stderr
 
 
-def test_requirements_of_one_file_name_are_refused_before_anything_is_waited_for(command: Command) -> None:
+def test_recipes_of_one_file_name_are_refused_before_anything_is_waited_for(command: Command) -> None:
     done = command(wanted() + "---" + wanted().replace("product: t", "product: other"))
     assert done.returncode == 2 and "are both named 0.csv" in done.stderr
     assert load_all([]) == []

@@ -42,7 +42,7 @@ tasks:
     resources: {cores: 2, memory: 500MiB}
     start: {after: fetch}
   products:
-    service: junctura run "{here}/requirements" --pool {pool}
+    service: junctura run "{here}/recipes" --pool {pool}
     users: [member, picture]
   picture:
     run: [./draw, "{object}", "{step:03}"]
@@ -122,7 +122,7 @@ def test_everything_that_a_file_may_say(folder: Path) -> None:
     )
     products = tasks["products"]
     ours = (sys.executable, "-m", "junctura")
-    assert products.command == (*ours, "run", f"{here}/requirements", "--pool", "{pool}")
+    assert products.command == (*ours, "run", f"{here}/recipes", "--pool", "{pool}")
     assert (products.service, products.users, products.folder) == (True, ("member", "picture"), Path())
     picture = tasks["picture"]
     assert picture.command == (f"{here}/draw", "{object}", "{step:03}")

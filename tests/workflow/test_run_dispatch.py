@@ -1,4 +1,4 @@
-"""`junctura run` takes workflows, requirements and plans, and says which options do not fit."""
+"""`junctura run` takes workflows, recipes and plans, and says which options do not fit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from junctura._run import main
 
 WORKFLOW = "workflow: test\ntasks:\n  one:\n    run: [echo]\n"
-REQUIREMENT = "product: one\nfrom: {param: t, step: 6}\nto: {format: grib2, name: one.grib2}\n"
+RECIPE = "product: one\nfrom: {param: t, step: 6}\nto: {format: grib2, name: one.grib2}\n"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    for name, text in (("flow", WORKFLOW), ("wanted", REQUIREMENT)):
+    for name, text in (("flow", WORKFLOW), ("wanted", RECIPE)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return str(tmp_path / "flow.yaml"), str(tmp_path / "wanted.yaml")
 
@@ -39,6 +39,8 @@ OF_PRODUCTS = (
     "--dask=tcp://x:1",
     "--until-gone=x",
     "--announce=unix:x",
+    "--now",
+    "--patience=1h",
     "--keep-going",
 )
 OF_WORKFLOWS = ("--dry-run", "--resume=x", "--run-dir=x", "--parallel=1")
@@ -63,7 +65,9 @@ def test_options_of_workflows_fit_nothing_else(
     assert option.partition("=")[0] in said and "wanted.yaml is no workflow" in said
 
 
-@pytest.mark.parametrize(("kind", "needs"), [("workflow", "tasks"), ("requirement", "product"), ("plan", "sinks")])
+@pytest.mark.parametrize(
+    ("kind", "needs"), [("workflow", "tasks"), ("recipe", "product"), ("requirement", "product"), ("plan", "sinks")]
+)
 def test_editors_are_told_what_files_may_say(kind: str, needs: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"--schema={kind}", "--"]) == 0
     schema = json.loads(capsys.readouterr().out)

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValue;
 use junctura::Result;
 
 use crate::program::Program;
@@ -13,14 +14,14 @@ const EXAMPLES: &str = "Examples:
   junctura run workflow.yaml --check                             what it would run, and what waits for what
   junctura run workflow.yaml                                     run it; Ctrl-C ends it in order
   junctura run workflow.yaml --resume runs/ensemble/latest       go on with it: what is done is not done again
-  junctura run requirements/*.yaml --check                       what they need, and which files they make
-  junctura run requirements/*.yaml --pool unix:model             until all products are made
-  junctura run requirements/*.yaml --until-gone 'member-*'       or until all members have left
+  junctura run recipes/*.yaml --check                            what they need, and which files they make
+  junctura run recipes/*.yaml --pool unix:model                  until all products are made
+  junctura run recipes/*.yaml --until-gone 'member-*'            or until all members have left
   junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
-  junctura run requirements/*.yaml --now                         of what is there now; waits for nothing
+  junctura run recipes/*.yaml --now                              of what is there now; waits for nothing
   junctura run t850.yaml --announce unix:default                 tell others of each product that is there
-  junctura run requirements/*.yaml --keep-going                  those that are right, if some are wrong
-  junctura run --schema requirement > recipe.schema.json         what a requirement may say, for an editor
+  junctura run recipes/*.yaml --keep-going                       those that are right, if some are wrong
+  junctura run --schema recipe > recipe.schema.json              what a recipe may say, for an editor
 Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is wrong; 130 interrupted.
 Needs Python with the package: pip install 'junctura[products]'.";
 
@@ -29,20 +30,20 @@ Needs Python with the package: pip install 'junctura[products]'.";
 /// A workflow (YAML) has services, producers and consumers as tasks, and says when each starts: at once, after others, on an object in
 /// the pool, once for each object. Services end when their users are done, and nothing is left when the run has ended.
 ///
-/// Each requirement (YAML) says which fields it needs, what is done with them, and what comes of it: GRIB, netCDF, Zarr, maps, tables of
+/// Each recipe (YAML) says which fields it needs, what is done with them, and what comes of it: GRIB, netCDF, Zarr, maps, tables of
 /// points. Only those fields are taken from the pool, each is decoded once, and a product is there a moment after its last field.
 /// What is there already from an earlier run is not made again. A plan says what else is to be done with fields as they come, and where
 /// they go.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A workflow; or requirements for products, or a plan; in YAML
+    /// A workflow; or recipes for products, or a plan; in YAML
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the JSON Schema of such files, by which editors help to write them, and do nothing else
-    #[arg(long, value_name = "KIND", value_parser = ["workflow", "requirement", "plan"], conflicts_with = "files")]
+    #[arg(long, value_name = "KIND", value_parser = kinds(), conflicts_with = "files")]
     schema: Option<String>,
-    /// Say what the files mean: what a workflow runs, and what waits for what; which fields requirements need, and which files they make
+    /// Say what the files mean: what a workflow runs, and what waits for what; which fields recipes need, and which files they make
     #[arg(long)]
     check: bool,
     /// Say what became of it for programs
@@ -58,6 +59,15 @@ pub(crate) struct Arguments {
     workflow: Workflow,
     #[command(flatten)]
     products: Products,
+}
+
+/// Kinds of files that have a schema; recipes were requirements once.
+fn kinds() -> [PossibleValue; 3] {
+    [
+        PossibleValue::new("workflow"),
+        PossibleValue::new("recipe").alias("requirement"),
+        PossibleValue::new("plan"),
+    ]
 }
 
 /// What is said of workflows alone.
@@ -78,7 +88,7 @@ struct Workflow {
     parallel: Option<OsString>,
 }
 
-/// What is said of requirements and plans alone. Defaults are the Python program's, so that it knows what was said.
+/// What is said of recipes and plans alone. Defaults are the Python program's, so that it knows what was said.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
 struct Products {
@@ -120,7 +130,7 @@ struct Products {
     /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
     #[arg(long, value_name = "URL")]
     announce: Option<OsString>,
-    /// Name and leave out requirements that are wrong, and make the products of all others; the exit status is 1 then
+    /// Name and leave out recipes that are wrong, and make the products of all others; the exit status is 1 then
     #[arg(long)]
     keep_going: bool,
 }
@@ -234,7 +244,9 @@ mod tests {
 
     #[test]
     fn a_schema_needs_no_file() {
-        assert_eq!(told(&["run", "--schema", "plan"]), ["--schema=plan", "--"]);
+        for kind in ["plan", "recipe", "requirement"] {
+            assert_eq!(told(&["run", "--schema", kind]), [format!("--schema={kind}").as_str(), "--"]);
+        }
         for wrong in [
             &["run"][..],
             &["run", "--schema", "plan", "a.yaml"],

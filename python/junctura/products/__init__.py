@@ -1,7 +1,7 @@
 """From fields to products: files that people and programs want of a forecast, made while it still runs.
 
 ```text
-  load_all(files)      requirements for products, in YAML, each checked before anything runs
+  load_all(files)      recipes for products, in YAML, each checked before anything runs
   Broker(…).run()      asks a pool for their inputs, has workers make them, says what could not be made and why
   run(plan, pool, out) lets fields through a plan as they come, into pools, stores, files and products
   grid(name)           a grid by its name: 0.5/0.5, F48, O96, T63, 0.25/0.25@72/-25/34/45

@@ -1,4 +1,4 @@
-"""Makes the products that requirements ask for, of fields as they come: ``python -m junctura.products``.
+"""Makes the products that recipes ask for, of fields as they come: ``python -m junctura.products``.
 
 ``junctura run`` is the same.
 """
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("junctura run", description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE", help="requirements for products, or a plan; in YAML")
+    add("files", nargs="+", type=Path, metavar="FILE", help="recipes for products, or a plan; in YAML")
     add(
         "--pool",
         default=os.environ.get("JUNCTURA_POOL") or None,
@@ -98,9 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--patience", type=_time, default=END_S, metavar="TIME", help=text)
     text = "a pool in which each product is announced as soon as it is there (schema free)"
     add("--announce", metavar="URL", help=text)
-    text = "name and leave out requirements that are wrong, and make the products of all others (exit status 1)"
+    text = "name and leave out recipes that are wrong, and make the products of all others (exit status 1)"
     add("--keep-going", action="store_true", help=text)
-    add("--check", action="store_true", help="reads the requirements, and says what they need and make")
+    add("--check", action="store_true", help="reads the recipes, and says what they need and make")
     add("--json", action="store_true", help="what became of it, for programs")
     add("-q", "--quiet", action="store_true", help="no progress")
     return parser
@@ -129,7 +129,7 @@ def _pool_of(given: argparse.Namespace) -> str | None:
 
 
 def _plan_of(given: argparse.Namespace) -> Plan | None:
-    """A plan among requirements is a mistake of the command line, or of one file where all others are to be used."""
+    """A plan among recipes is a mistake of the command line, or of one file where all others are to be used."""
     return None if given.keep_going and len(given.files) > 1 else plan_of(given.files)
 
 
@@ -204,11 +204,11 @@ def _interruptible() -> Iterator[None]:
 
 def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
     if given.announce:
-        raise InvalidArgument("--announce", "products of requirements are announced, and this is a plan")
+        raise InvalidArgument("--announce", "products of recipes are announced, and this is a plan")
     if given.dask:
-        raise InvalidArgument("--dask", "products of requirements are made by a cluster, and this is a plan")
+        raise InvalidArgument("--dask", "products of recipes are made by a cluster, and this is a plan")
     if given.keep_going:
-        raise InvalidArgument("--keep-going", "requirements that are wrong are left out, and this is a plan")
+        raise InvalidArgument("--keep-going", "recipes that are wrong are left out, and this is a plan")
     if given.check:
         checked = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
         in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
@@ -289,7 +289,7 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
 
 
 def _wrong_in_words(left_out: Sequence[str]) -> list[str]:
-    return ["requirements that are wrong were left out:", *_first(left_out)] if left_out else []
+    return ["recipes that are wrong were left out:", *_first(left_out)] if left_out else []
 
 
 def _cut(cause: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether what a requirement gathers into a file can be one data set: known before anything runs.
+"""Whether what a recipe gathers into a file can be one data set: known before anything runs.
 
 netCDF and Zarr have axes of members, times and levels, and no others. See `junctura.products._outputs._cube`.
 """

@@ -31,7 +31,7 @@ class File(NamedTuple):
     path: Path
     nbytes: int
     words: dict[str, Any]
-    """What its fields have in common that the requirement need not say: ``date``, ``time``, ``class``, ..."""
+    """What its fields have in common that the recipe need not say: ``date``, ``time``, ``class``, ..."""
 
 
 class Transforms:
@@ -56,9 +56,9 @@ def is_quick(wanted: Wanted) -> bool:
 
 
 def is_there(wanted: Wanted, out: Path) -> bool:
-    """Whether the product lies there, made from the same requirement.
+    """Whether the product lies there, made from the same recipe.
 
-    Which run of a forecast it is of is known beforehand only if the requirement says its date and time.
+    Which run of a forecast it is of is known beforehand only if the recipe says its date and time.
     """
     if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not is_named(wanted):
         return False
@@ -71,7 +71,7 @@ def is_named(wanted: Wanted) -> bool:
 
 
 def fingerprint(wanted: Wanted) -> str:
-    """Of what decides about a product: its requirement, and which of its files it is."""
+    """Of what decides about a product: its recipe, and which of its files it is."""
     return hashlib.sha256(f"{wanted.recipe.fingerprint} {wanted.attributes}".encode()).hexdigest()
 
 
@@ -122,7 +122,7 @@ def _provenance(wanted: Wanted, sources: Sequence[tuple[str, str]]) -> dict[str,
         "product": recipe.product,
         "attributes": dict(wanted.attributes),
         "fingerprint": fingerprint(wanted),
-        "requirement": {"where": recipe.where, "fingerprint": recipe.fingerprint},
+        "recipe": {"where": recipe.where, "fingerprint": recipe.fingerprint},
         **_formulas(recipe),
         "operations": [json.loads(operation.text) for operation in recipe.operations],
         "inputs": [{"key": key, "version": version} for key, version in sources],

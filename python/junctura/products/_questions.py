@@ -1,6 +1,6 @@
-"""What all requirements ask a pool for: one follow, or as many as their selectors take.
+"""What all recipes ask a pool for: one follow, or as many as their selectors take.
 
-A selector may have so many bytes and so many values (docs/formats/selector.md), and some hundred requirements that have
+A selector may have so many bytes and so many values (docs/formats/selector.md), and some hundred recipes that have
 little in common need more.
 """
 

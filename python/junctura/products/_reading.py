@@ -34,7 +34,7 @@ def recipes_of(path: str | Path) -> tuple[list[Recipe], list[Error]]:
     except Error as error:
         return [], [error]
     if not found:
-        return [], [InvalidArgument(str(path), "there is no requirement in it")]
+        return [], [InvalidArgument(str(path), "there is no recipe in it")]
     read_so = [_read_one(document) for document in found]
     return [recipe for recipes, _ in read_so for recipe in recipes], [one for _, wrong in read_so for one in wrong]
 

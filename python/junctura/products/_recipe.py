@@ -336,14 +336,14 @@ def _completion(parts: dict[str, _Part]) -> int:
 
 
 def load_all(paths: Iterable[str | Path], told: Callable[[Error], None] | None = None) -> list[Recipe]:
-    """The recipes in files, or in those that patterns such as ``requirements/*.yaml`` find.
+    """The recipes in files, or in those that patterns such as ``recipes/*.yaml`` find.
 
     Parameters
     ----------
     paths
         Files, or patterns.
     told
-        Gets each error, when all files have been read, and requirements that are wrong are left out. Without it the
+        Gets each error, when all files have been read, and recipes that are wrong are left out. Without it the
         first error is raised.
 
     Raises

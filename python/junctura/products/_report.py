@@ -54,7 +54,7 @@ class Report:
     made, failed
         Products, in the order in which they came about.
     kept
-        How many products were there already, from the same requirement.
+        How many products were there already, from the same recipe.
     inputs, input_bytes
         How many objects were inputs, and how large they are.
     decodes, decodes_per_input_max

@@ -1,7 +1,7 @@
-"""What a requirement for a product may say: the one source from which files are checked and editors are helped.
+"""What a recipe for a product may say: the one source from which files are checked and editors are helped.
 
 ``recipe.schema.json`` beside this module is written from here (``python -m junctura.products._schema``), and a test
-fails where it is not the same. An editor with yaml-language-server reads it with this first line in a requirement:
+fails where it is not the same. An editor with yaml-language-server reads it with this first line in a recipe:
 ``# yaml-language-server: $schema=<where it lies>/recipe.schema.json``.
 """
 
@@ -43,7 +43,7 @@ WORDS = {
     "wavelength": "Wavelengths, in nm",
     "bottomLevel": "Second surfaces of layers",
 }
-# All words that identify a field, in the schema `mars`, those that a requirement cannot say among them.
+# All words that identify a field, in the schema `mars`, those that a recipe cannot say among them.
 IDENTITY = (
     *WORDS,
     *("dataset", "activity", "experiment", "generation", "realization", "resolution", "refdate", "fcperiod"),
@@ -93,7 +93,7 @@ _FROM = Record(
 _NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
 _METHOD = Word(METHODS, "How values are found between points; spectral fields need none", "a method")
 _COORDINATES = Text(
-    "File with the places of the points of an unstructured grid, beside the requirement: netCDF (clat and clon, "
+    "File with the places of the points of an unstructured grid, beside the recipe: netCDF (clat and clon, "
     "latitude and longitude, lat and lon), or GRIB fields of these",
     what="a file's name",
 )
@@ -298,7 +298,7 @@ FORMATS = {
 RECIPE = Record(
     {
         "product": Text(
-            "Its name; no other requirement has it",
+            "Its name; no other recipe has it",
             r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
             "a name of letters, digits, . _ and -",
         ),
@@ -307,12 +307,12 @@ RECIPE = Record(
         "to": Kinds("format", FORMATS, "What kind of file is made, and where"),
     },
     ("product", "from", "to"),
-    "A requirement for a product",
+    "A recipe for a product",
 )
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a requirement."""
+    """The JSON Schema of a recipe."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Junctura: a product", **RECIPE.json()}
 
 

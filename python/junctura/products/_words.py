@@ -1,4 +1,4 @@
-"""The words of MARS in a requirement: lists and ranges written out, and keys that tell fields apart.
+"""The words of MARS in a recipe: lists and ranges written out, and keys that tell fields apart.
 
 Values are brought to one form each, so that what a file says and what an object has compare equal: steps are whole
 hours, or texts as ``90m`` and, of ranges, ``0-24``; members whole numbers, levels numbers, days ``20261120``, times

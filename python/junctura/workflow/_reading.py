@@ -15,7 +15,7 @@ from junctura.workflow._tasks import Task, Workflow
 
 
 def is_workflow(document: Document) -> bool:
-    """Whether a document is one, and neither a requirement nor a plan."""
+    """Whether a document is one, and neither a recipe nor a plan."""
     return isinstance(document.value, dict) and "tasks" in document.value
 
 
@@ -37,7 +37,7 @@ def load(path: str | Path) -> Workflow:
 
 
 def workflow_in(files: Sequence[str | Path]) -> Workflow | None:
-    """The workflow in files; None where there is none, but requirements or a plan.
+    """The workflow in files; None where there is none, but recipes or a plan.
 
     Raises
     ------

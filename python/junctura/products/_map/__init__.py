@@ -8,8 +8,8 @@ out once and kept; a map is then a sparse gather, a table of colours and a few l
   ink          lines drawn smoothly, kept as a mask          lettering  text with exponents
   coast        Natural Earth's coastlines and borders        seen       what of the globe is seen, on how many pixels
   isolines     lines of equal value, and their labels        themes     colors of the page: dark, light
-  styles       the table `styles.yaml` and a user's own      looks      the style of one field, as a requirement has it
-  page         title, color bar, degrees around a map        ranges     which requirements have one range of colors
+  styles       the table `styles.yaml` and a user's own      looks      the style of one field, as a recipe has it
+  page         title, color bar, degrees around a map        ranges     which recipes have one range of colors
   picture      all of it; sheet: many beside one another
 ```
 Only `ink`, `isolines`, `lettering`, `page`, `picture` and `sheet` need Pillow.

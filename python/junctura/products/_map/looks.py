@@ -1,4 +1,4 @@
-"""How one field is shown: in which units, by which colors, and where lines are; from its style and the requirement."""
+"""How one field is shown: in which units, by which colors, and where lines are; from its style and the recipe."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def look_of(field: Field, is_what: Meaning, to: Output) -> Look:
 
 
 def _shown(field: Field, is_what: Meaning, to: Output, style: Style) -> str:
-    """The units of a map: as stated, else of the style where the requirement has neither converted nor set a range."""
+    """The units of a map: as stated, else of the style where the recipe has neither converted nor set a range."""
     if to.units is not None:
         return to.units
     if to.range or to.levels or not style.units or not can_convert(field.units, style.units):

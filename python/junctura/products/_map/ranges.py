@@ -1,4 +1,4 @@
-"""Whether all maps of a requirement have one range of colors, before there is any field."""
+"""Whether all maps of a recipe have one range of colors, before there is any field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from junctura.products._recipe import Recipe
 
 
 def has_range(recipe: Recipe) -> bool:
-    """Whether the requirement, or the style of each field, states the range; True for other formats than maps."""
+    """Whether the recipe, or the style of each field, states the range; True for other formats than maps."""
     options, words = recipe.output.options, dict(recipe.words)
     if recipe.output.format != "png" or "range" in options or "levels" in options:
         return True

@@ -1,4 +1,4 @@
-"""Styles of maps: which colors, range, units and lines a parameter has where a requirement states none.
+"""Styles of maps: which colors, range, units and lines a parameter has where a recipe states none.
 
 The table is `styles.yaml` beside this module. An entry applies to a parameter, on some levels where it says so; the
 first that fits counts. Entries of a user's file are looked at first. Ranges are stated, and not taken from a field,

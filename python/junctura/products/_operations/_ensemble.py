@@ -83,7 +83,7 @@ class Ensemble(Operation):
     """Makes one field of each statistic of the members, in this order.
 
     Fields get the attributes ``statistic`` and ``members`` (how many), and ``percentile``, or ``threshold`` with
-    ``thresholdUnits``, ``condition`` (above or below) and ``comparison`` (the word of the requirement); lose their
+    ``thresholdUnits``, ``condition`` (above or below) and ``comparison`` (the word of the recipe); lose their
     ``number``; and get the ``type`` that MARS has for them: em, es, ep, or pb with ``quantile`` (min and max are
     quantiles, too).
     Probabilities are in percent.
@@ -94,7 +94,7 @@ class Ensemble(Operation):
 
     @classmethod
     def read(cls, value: list[Any]) -> Ensemble:
-        """As a requirement says it."""
+        """As a recipe says it."""
         return cls(tuple(statistic for item in value for statistic in _statistics(item)))
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed

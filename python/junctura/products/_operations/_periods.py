@@ -66,7 +66,7 @@ class Periods(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any]) -> Periods:
-        """As a requirement says it."""
+        """As a recipe says it."""
         of = tuple(dict.fromkeys(listed(value["of"])))
         with at("of"):
             for kind in of:

@@ -85,7 +85,7 @@ class ToGrid(Operation):
 
     @classmethod
     def read(cls, value: Any) -> ToGrid:
-        """As a requirement says it."""
+        """As a recipe says it."""
         said = value if isinstance(value, dict) else {}
         method = said.get("method", "linear")
         points = value if isinstance(value, list) else said.get("points")
@@ -168,7 +168,7 @@ class Winds(Operation):
 class Turn(Operation):
     """Turns components of vectors that are along the rows and columns of their grid to east and north; leaves others.
 
-    In requirements it is `wind` of fields that are no vorticity and divergence.
+    In recipes it is `wind` of fields that are no vorticity and divergence.
     """
 
     name = "wind"
@@ -211,7 +211,7 @@ class Crop(Operation):
 
     @classmethod
     def read(cls, value: dict[str, float]) -> Crop:
-        """As a requirement says it."""
+        """As a recipe says it."""
         return cls(**{edge: float(degrees) for edge, degrees in value.items()})
 
     @property

@@ -73,7 +73,7 @@ class Statistics(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any], begin: Value) -> Statistics:
-        """As a requirement says it."""
+        """As a recipe says it."""
         return cls(canonical("step", value["over"]), tuple(dict.fromkeys(listed(value["of"]))), begin)
 
     @property

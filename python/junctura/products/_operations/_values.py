@@ -55,7 +55,7 @@ class Compute(Operation):
 
     @classmethod
     def read(cls, value: dict[str, dict[str, str]]) -> Compute:
-        """As a requirement says it."""
+        """As a recipe says it."""
         made = [
             Computed(param, formula(said["formula"]).text, _units.canonical(said["units"]))
             for param, said in value.items()
@@ -118,7 +118,7 @@ class Units(Operation):
 
     @classmethod
     def read(cls, value: Any) -> Units:
-        """As a requirement says it."""
+        """As a recipe says it."""
         said = value if isinstance(value, dict) else {"": value}
         return cls(tuple(sorted((param, _units.canonical(unit)) for param, unit in said.items())))
 
@@ -167,7 +167,7 @@ class Mask(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any]) -> Mask:
-        """As a requirement says it."""
+        """As a recipe says it."""
         ((comparison, said),) = value.items()
         if comparison == "where":
             return cls("", where=formula(said).text)
@@ -208,7 +208,7 @@ class Fill(Operation):
 
     @classmethod
     def read(cls, value: float) -> Fill:
-        """As a requirement says it."""
+        """As a recipe says it."""
         return cls(float(value))
 
     @property
@@ -230,7 +230,7 @@ class Keep(Operation):
 
     @classmethod
     def read(cls, value: Any) -> Keep:
-        """As a requirement says it."""
+        """As a recipe says it."""
         of = listed(value)
         if len(set(of)) < len(of):
             raise Wrong("a parameter stands there twice")

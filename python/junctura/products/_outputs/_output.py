@@ -1,4 +1,4 @@
-"""What a product is to be written as: the `to` of a requirement, checked when it is made."""
+"""What a product is to be written as: the `to` of a recipe, checked when it is made."""
 
 from __future__ import annotations
 

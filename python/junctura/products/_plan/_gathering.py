@@ -69,7 +69,7 @@ class _Beside:
 class Formulas(Each):
     """Formulas between parameters: a field is computed when the last of those that its formula names has come.
 
-    What comes goes on at once, unless a formula makes its parameter anew, as in requirements.
+    What comes goes on at once, unless a formula makes its parameter anew, as in recipes.
     """
 
     def __init__(self, compute: Compute) -> None:

@@ -88,13 +88,13 @@ class Plan:
         NotFound
             There is no such file.
         InvalidArgument
-            As for a document; or it has requirements, for which there is `load_all`.
+            As for a document; or it has recipes, for which there is `load_all`.
 
         """
         plan = plan_of([file])
         if plan is None:
             read(file)
-            raise InvalidArgument(str(file), "no plan: it has no `sources` (requirements are read by `load_all`)")
+            raise InvalidArgument(str(file), "no plan: it has no `sources` (recipes are read by `load_all`)")
         return plan
 
     @property
@@ -110,7 +110,7 @@ class Plan:
 
 
 def plan_of(files: Sequence[str | Path]) -> Plan | None:
-    """The plan in files; None where they are requirements.
+    """The plan in files; None where they are recipes.
 
     Raises
     ------
@@ -122,12 +122,12 @@ def plan_of(files: Sequence[str | Path]) -> Plan | None:
     if not plans:
         return None
     if len(files) > 1 or len(read(files[0])) > 1:
-        raise InvalidArgument(plans[0].path, "a plan runs alone: name requirements in it, as a sink `product`")
+        raise InvalidArgument(plans[0].path, "a plan runs alone: name recipes in it, as a sink `product`")
     return Plan(plans[0])
 
 
 def _documents(file: str | Path) -> list[Document]:
-    """What is in a file; none where it cannot be read, which is told when its requirements are wanted."""
+    """What is in a file; none where it cannot be read, which is told when its recipes are wanted."""
     try:
         return read(file)
     except Error:
@@ -246,4 +246,5 @@ def _output(value: dict[str, Any], folder: Path) -> Output:
 
 
 def _recipes(value: dict[str, Any], folder: Path) -> list[Recipe]:
-    return load_all(str(folder / one) for one in _listed(value["requirement"]))
+    files = _listed(value.get("recipe", value.get("requirement")))
+    return load_all(str(folder / one) for one in files)

@@ -6,6 +6,7 @@ where it is not the same.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from junctura._specs import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
 from junctura.products._schema import FORMATS, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
-# Operations of requirements that need one field alone.
+# Operations of recipes that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")
 _SELECT = Record(VALUES, doc="Lets the fields pass that have one of these values of each word")
 _SET = Table(Either((Text(), Number())), "Other attributes; a message gets them in its header by `encode`")
@@ -27,6 +28,7 @@ _SOURCE = Record(
     ("follow",),
     "Where fields come from",
 )
+_RECIPES = Either((Text(), ListOf(Text())), "Files of recipes; * is anything")
 ACTIONS: dict[str, Spec] = {
     "select": _SELECT,
     "set": _SET,
@@ -79,12 +81,13 @@ SINKS: dict[str, Spec] = {
     ),
     "product": Record(
         {
-            "requirement": Either((Text(), ListOf(Text())), "Files of requirements; * is anything"),
+            "recipe": _RECIPES,
+            "requirement": dataclasses.replace(_RECIPES, doc="The earlier name of `recipe`"),
             "out": Text("The folder of the products"),
             "workers": Number("Processes; by default as many as cores and memory allow", 1, 1024, whole=True),
         },
-        ("requirement",),
-        "Makes products",
+        doc="Makes products",
+        one=("recipe", "requirement"),
     ),
     "plan": Nested(lambda: NESTED, "nested"),
 }

@@ -1,4 +1,4 @@
-"""Where fields of a plan go: into a pool, a store, files, or on to requirements for products."""
+"""Where fields of a plan go: into a pool, a store, files, or on to recipes for products."""
 
 from __future__ import annotations
 
