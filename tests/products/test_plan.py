@@ -51,7 +51,7 @@ sinks:
       sinks:
         - file: {format: csv, name: "{step}_{param}.csv"}
   - plan:
-      actions: [{crop: {north: 60, west: 0, south: 0, east: 90}}, {encode: {bits: 12}}]
+      actions: [{area: {north: 60, west: 0, south: 0, east: 90}}, {encode: {bits: 12}}]
       sinks: [{file: {format: grib2, name: "{step:03}.grib2"}}]
 """
     before = decodes()

@@ -24,6 +24,7 @@ def plan(folder: Path, text: str) -> Plan:
     [
         (f"actions: [{{aggregate: {{grid: 2/2}}}}]\n{ARCHIVE}", "sinks.archive: a store keeps messages"),
         (f"actions: [{{grid: 2/2}}]\n{ARCHIVE}", "sinks.archive: a store keeps messages"),
+        (f"actions: [{{regrid: 2/2}}]\n{ARCHIVE}", "sinks.archive: a store keeps messages"),
         (f"actions: [{{encode: {{bits: 16}}}}, {{fill: 0}}]\n{ARCHIVE}", "sinks.archive: a store keeps messages"),
         (
             "actions: [{aggregate: {grid: 2/2}}]\nsinks: [{plan: {sinks: [{archive: {store: kept}}]}}]\n",

@@ -288,6 +288,39 @@ def test_grids_are_named_in_several_ways(said: str, name: str) -> None:
     assert json.loads(operation.text)["grid"]["grid"] == name
 
 
+PLACES = "[{name: Bonn, latitude: 50.7, longitude: 7.1}]"
+AREA = "{north: 72, west: -25, south: 34, east: 45}"
+
+
+@pytest.mark.parametrize(
+    ("alias", "operation"),
+    [
+        ("{regrid: 0.25/0.25}", "{grid: 0.25/0.25}"),
+        ("{interpolate: {name: O96, method: nearest}}", "{grid: {name: O96, method: nearest}}"),
+        (f"{{stations: {PLACES}}}", f"{{grid: {PLACES}}}"),
+        (
+            f"{{points: {{points: {PLACES}, method: nearest}}}}",
+            f"{{grid: {{type: points, points: {PLACES}, method: nearest}}}}",
+        ),
+        (f"{{grid: 1/1}}, {{area: {AREA}}}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
+        (f"{{regrid: 1/1}}, {{subset: {AREA}}}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
+    ],
+)
+def test_an_alias_is_the_operation(alias: str, operation: str) -> None:
+    to = "format: csv, name: '{step}_{number}'"
+    written, meant = asked(to, alias), asked(to, operation)
+    assert written == meant and written.fingerprint == meant.fingerprint
+    assert [one.text for one in written.operations] == [one.text for one in meant.operations]
+    assert _schema.ALIASES.keys() == _schema.OF_ALIASES.keys()
+    VALIDATOR.validate(yaml.safe_load(f"{{product: p, from: {{param: t}}, do: [{alias}], to: {{{to}}}}}"))
+
+
+def test_a_wind_goes_to_the_grid_behind_it_by_any_name() -> None:
+    do = "{wind: {}}, {regrid: {type: regular_gg, n: 48}}"
+    read = asked("format: csv, name: 'x{step}'", do, "param: [vo, d], step: 0")
+    assert read.operations[0].text == '{"wind":{"grid":"F48"}}'
+
+
 def test_the_fingerprint_is_of_the_meaning() -> None:
     first = asked(do="{grid: 0.25/0.25}, {units: m/s}").fingerprint
     written = """
@@ -376,6 +409,11 @@ MISTAKES = [
     ("number: 1/to/6", "number: 1/to/9000, date: 20260101/to/20261231", 2, "fields, at most 1000000"),
     ("param: t, levelist: 850, step: 0/to/48/by/6, number: 1/to/6", "param: t, step: 0/6", 10, '"number" is missing'),
     ("  - crop:", "  - krop:", 5, 'do: "krop" is no operation; did you mean "crop"?'),
+    ("crop: {north: 72", "area: {north: 30", 5, "do.area: area 30/-25/34/45: expected north/west/south/east"),
+    ("crop: {north: 72", "subset: {nort: 72", 5, 'do.subset.nort: "nort" is no key here; did you mean "north"?'),
+    ("crop: {north: 72", "subste: {north: 72", 5, 'do: "subste" is no operation; did you mean "subset"?'),
+    ("grid: {type: regular_ll", "regrd: {type: regular_ll", 4, 'do: "regrd" is no operation; did you mean "regrid"?'),
+    ("grid: {type: regular_ll, resolution: 0.25}", "stations: O96", 4, "do.stations: expected a list or a mapping"),
     ("ensemble: [", "ensembel: [", 10, 'do: "ensembel" is no operation; did you mean "ensemble"?'),
     ("  - fill: 0", "  - fill", 8, 'do: expected a mapping with one key, not "fill"'),
     ("  - fill: 0", "  - {fill: 0, units: K}", 8, "not 2 (fill, units)"),

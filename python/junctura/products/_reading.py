@@ -18,7 +18,7 @@ from junctura.products._names import Template, file_name, unknown
 from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Turn, Winds
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
-from junctura.products._schema import RECIPE, WORDS
+from junctura.products._schema import ALIASES, RECIPE, WORDS
 from junctura.products._units import unit
 from junctura.products._words import Key, Value, span_of, step_at, values
 
@@ -90,11 +90,12 @@ def _words(said: dict[str, Any]) -> _Words:
 def _operations(said: list[dict[str, Any]], words: _Words, folder: Path) -> Iterator[Operation]:
     on: Grid | None = None
     seen: list[str] = []
-    for index, item in enumerate(said):
+    named = [{ALIASES.get(name, name): value for name, value in item.items()} for item in said]
+    for index, item in enumerate(named):
         ((name, value),) = item.items()
-        with at("do", index, name):
+        with at("do", index, *said[index]):
             _check_order(name, value, seen, words)
-            operation = _operation(name, value, said[index + 1 :], words)
+            operation = _operation(name, value, named[index + 1 :], words)
             operation = operation.beside(folder) if isinstance(operation, ToGrid) else operation
             on = _grid_behind(operation, on)
         seen.append(name)

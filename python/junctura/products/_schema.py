@@ -7,6 +7,7 @@ fails where it is not the same. An editor with yaml-language-server reads it wit
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -147,6 +148,20 @@ _GRID = Either(
     ),
     "Brings the fields to a grid",
 )
+_PLACES = Either(
+    (_POINTS, Record({"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places")),
+    "Brings the fields to places: `grid` of a list",
+)
+_CROP = Record(
+    {
+        "north": Number("Degrees", -90, 90),
+        "west": Number("Degrees", -360, 360),
+        "south": Number("Degrees", -90, 90),
+        "east": Number("Degrees", -360, 720),
+    },
+    ("north", "west", "south", "east"),
+    "Keeps the rows and columns within an area",
+)
 _THRESHOLDS = {
     word: _or_list(Number(), f"{meaning}, in the unit that the field has here") for word, meaning in COMPARISONS.items()
 }
@@ -192,16 +207,7 @@ OPERATIONS: dict[str, Spec] = {
         doc="Vorticity and divergence (spectral) to u and v, on the grid that follows; "
         "components along the rows and columns of their grid to east and north",
     ),
-    "crop": Record(
-        {
-            "north": Number("Degrees", -90, 90),
-            "west": Number("Degrees", -360, 360),
-            "south": Number("Degrees", -90, 90),
-            "east": Number("Degrees", -360, 720),
-        },
-        ("north", "west", "south", "east"),
-        "Keeps the rows and columns within an area",
-    ),
+    "crop": _CROP,
     "ensemble": _ENSEMBLE,
     "statistics": Record(
         {
@@ -234,6 +240,20 @@ OPERATIONS: dict[str, Spec] = {
     ),
     "fill": Number("Missing values become this number"),
     "keep": _or_list(Text(what="a parameter", length_max=60), "Keeps the fields of these parameters only"),
+}
+# Other names of operations: what is said with them is read as with the name itself.
+ALIASES = {
+    "regrid": "grid",
+    "interpolate": "grid",
+    "stations": "grid",
+    "points": "grid",
+    "area": "crop",
+    "subset": "crop",
+}
+OF_ALIASES: dict[str, Spec] = {
+    **dict.fromkeys(("regrid", "interpolate"), dataclasses.replace(_GRID, doc="The same as `grid`")),
+    **dict.fromkeys(("stations", "points"), _PLACES),
+    **dict.fromkeys(("area", "subset"), dataclasses.replace(_CROP, doc="The same as `crop`")),
 }
 _OUTPUT: dict[str, Spec] = {
     "name": Text(
@@ -303,7 +323,9 @@ RECIPE = Record(
             "a name of letters, digits, . _ and -",
         ),
         "from": _FROM,
-        "do": ListOf(OneKey(OPERATIONS, word="operation"), "What is done, in this order", low=0, high=100),
+        "do": ListOf(
+            OneKey({**OPERATIONS, **OF_ALIASES}, word="operation"), "What is done, in this order", low=0, high=100
+        ),
         "to": Kinds("format", FORMATS, "What kind of file is made, and where"),
     },
     ("product", "from", "to"),

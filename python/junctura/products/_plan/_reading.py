@@ -32,6 +32,7 @@ from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
 from junctura.products._recipe import Recipe, load_all
+from junctura.products._schema import ALIASES
 from junctura.products._words import values
 
 
@@ -144,14 +145,19 @@ def _listed(value: Any) -> list[Any]:
 
 def _check(said: dict[str, Any], folder: Path, known: Known) -> None:
     for index, item in enumerate(said.get("actions", [])):
-        ((name, value),) = item.items()
-        with at("actions", index, name):
+        ((name, value),) = _named(item).items()
+        with at("actions", index, *item):
             _action(name, value, folder)
             known = known.behind(name, value)
     for index, item in enumerate(said["sinks"]):
         ((name, value),) = item.items()
         with at("sinks", index, name):
             _check_sink(name, value, folder, known)
+
+
+def _named(action: dict[str, Any]) -> dict[str, Any]:
+    """An action under the name of its operation."""
+    return {ALIASES.get(name, name): value for name, value in action.items()}
 
 
 def _check_sink(name: str, value: Any, folder: Path, known: Known) -> None:
@@ -170,7 +176,7 @@ def _check_sink(name: str, value: Any, folder: Path, known: Known) -> None:
 def _flow(said: dict[str, Any], places: Places) -> Flow:
     actions = []
     for item in said.get("actions", []):
-        ((name, value),) = item.items()
+        ((name, value),) = _named(item).items()
         actions.append(Counted(name, _action(name, value, places.folder)))
     branches = []
     for item in said["sinks"]:

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from junctura._specs import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
-from junctura.products._schema import FORMATS, OPERATIONS, OVER_STEPS_ONLY, VALUES
+from junctura.products._schema import FORMATS, OF_ALIASES, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
 # Operations of recipes that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")
@@ -51,6 +51,7 @@ ACTIONS: dict[str, Spec] = {
         "Makes one field of the pieces that the ranks of a model offer",
     ),
     **{name: OPERATIONS[name] for name in ALONE},
+    **OF_ALIASES,
     "statistics": OVER_STEPS_ONLY,
     "compute": OPERATIONS["compute"],
     "encode": Record(
