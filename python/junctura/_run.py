@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kind(word: str) -> str:
-    """A kind of files that has a schema; recipes were requirements once."""
+    """A kind of files that has a schema; ``requirement`` is the earlier name of ``recipe``."""
     return "recipe" if word == "requirement" else word
 
 

@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     products: Products,
 }
 
-/// Kinds of files that have a schema; recipes were requirements once.
+/// Kinds of files that have a schema; `requirement` is the earlier name of `recipe`.
 fn kinds() -> [PossibleValue; 3] {
     [
         PossibleValue::new("workflow"),
