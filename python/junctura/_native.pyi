@@ -32,7 +32,7 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
-from junctura._native_remap import _Course, _Weights
+from junctura._native_remap import _Course, _ensemble, _Weights
 from junctura._native_store import (
     Archiver,
     ArchiverCounts,
@@ -102,6 +102,7 @@ __all__ = [
     "__version__",
     "_command",
     "_described",
+    "_ensemble",
     "_entry",
     "_event",
     "_gap",

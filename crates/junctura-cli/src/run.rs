@@ -245,7 +245,10 @@ mod tests {
     #[test]
     fn a_schema_needs_no_file() {
         for kind in ["plan", "recipe", "requirement"] {
-            assert_eq!(told(&["run", "--schema", kind]), [format!("--schema={kind}").as_str(), "--"]);
+            assert_eq!(
+                told(&["run", "--schema", kind]),
+                [format!("--schema={kind}").as_str(), "--"]
+            );
         }
         for wrong in [
             &["run"][..],

@@ -49,6 +49,7 @@ mod remap;
 mod require;
 mod schema;
 mod selector;
+mod statistics;
 mod store;
 mod target;
 mod values;
@@ -101,6 +102,8 @@ mod _native {
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::selector::Selector;
+    #[pymodule_export]
+    use crate::statistics::of_ensemble;
     #[pymodule_export]
     use crate::store::{
         Archiver, ArchiverCounts, Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved,

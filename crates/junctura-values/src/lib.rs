@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!   SimplePacking   integers of some bits  <->  values (WMO regulation 92.9.4)
+//!   ensemble        members  ->  mean, spread, extremes, percentiles, probabilities
 //! ```
 //! Everything is pure and works on slices that the caller has. A missing value is NaN.
 
+mod ensemble;
 mod packing;
 
+pub use ensemble::{Statistic, ensemble};
 pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};

@@ -1,8 +1,8 @@
 """Statistics of the members of an ensemble.
 
 All of them in double precision, and members in the order of their numbers, so that the same fields give the same bits
-in whatever order they came. Where a value of one member is missing, the statistic is missing. All are made of a few
-points at a time, whose values stay near the processor.
+in whatever order they came. Where a value of one member is missing, the statistic is missing. The native half makes
+them (crate `junctura-values`).
 
 The spread is the standard deviation with the number of members as the divisor, not one less: so does ECMWF's own
 generation of products (``type=es``). Percentiles are linear between members, as `numpy.percentile` has them.
@@ -10,22 +10,19 @@ generation of products (``type=es``). Percentiles are linear between members, as
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from junctura._native import _ensemble
 from junctura.errors import InvalidArgument
 from junctura.field import member_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._operations._base import Operation, Transform, check_alike, exceeds, grouped, listed
+from junctura.products._operations._base import Operation, Transform, check_alike, grouped, listed
 from junctura.products._words import of_object
-
-# So many values of all members together are made into statistics at once, but at least of so many points.
-_BLOCK_VALUES, _BLOCK_POINTS_MIN = 32768, 512
 
 
 @dataclass(frozen=True)
@@ -35,47 +32,6 @@ class Statistic:
     kind: str
     value: float = 0.0
     comparison: str = ""
-
-
-class _Points:
-    """The values of all members at some points, and their statistics."""
-
-    def __init__(self, values: Floats) -> None:
-        self.values = values
-
-    def of(self, one: Statistic) -> Floats:
-        """Any but a percentile."""
-        made: Floats = self._probability(one) if one.kind == "probability" else getattr(self, one.kind)
-        return made
-
-    @functools.cached_property
-    def mean(self) -> Floats:
-        mean: Floats = np.mean(self.values, axis=0)
-        return mean
-
-    @property
-    def spread(self) -> Floats:
-        # What `numpy.std` does, to the last bit; but it would make the mean once more.
-        squares = self.values - self.mean
-        squares *= squares
-        spread: Floats = np.sqrt(np.mean(squares, axis=0))
-        return spread
-
-    @property
-    def min(self) -> Floats:
-        least: Floats = np.min(self.values, axis=0)
-        return least
-
-    @property
-    def max(self) -> Floats:
-        greatest: Floats = np.max(self.values, axis=0)
-        return greatest
-
-    def _probability(self, one: Statistic) -> Floats:
-        holds = exceeds(self.values, one.comparison, one.value)
-        share = 100.0 * np.count_nonzero(holds, axis=0) / len(self.values)
-        made: Floats = np.where(np.isnan(self.values).any(axis=0), np.nan, share)
-        return made
 
 
 @dataclass(frozen=True)
@@ -130,22 +86,9 @@ def _number(field: Field) -> int:
 
 def _values(members: Sequence[Field], statistics: Sequence[Statistic]) -> list[Floats]:
     """Of each statistic, on the grid of the members."""
-    given = [member.values.reshape(-1) for member in members]
+    given = [np.ascontiguousarray(member.values, np.float64).reshape(-1) for member in members]
     made = [np.empty(given[0].size) for _ in statistics]
-    pairs = list(zip(statistics, made, strict=True))
-    percentiles = [pair for pair in pairs if pair[0].kind == "percentile"]
-    others = [pair for pair in pairs if pair[0].kind != "percentile"]
-    count = max(_BLOCK_VALUES // len(members), _BLOCK_POINTS_MIN)
-    for start in range(0, given[0].size, count):
-        block = slice(start, start + count)
-        points = _Points(np.stack([one[block] for one in given]))
-        with np.errstate(invalid="ignore"):
-            for one, to in others:
-                to[block] = points.of(one)
-            if percentiles:
-                _sort(points.values)
-            for one, to in percentiles:
-                to[block] = _percentile(points.values, int(one.value))
+    _ensemble(given, [(one.comparison or one.kind, one.value) for one in statistics], made)
     return [values.reshape(members[0].values.shape) for values in made]
 
 
@@ -164,45 +107,3 @@ def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:
     if one.kind == "percentile":
         said["percentile"] = percentile
     return first.having(values, **said)
-
-
-def _sort(members: Floats) -> None:
-    """Puts the members' values of each point in order, in place; where one is missing, all are then.
-
-    A network of comparisons, each of whole rows at once: that of K. E. Batcher, "Sorting networks and their
-    applications" (AFIPS 1968), as D. E. Knuth has it for any number (The Art of Computer Programming 3, 5.2.2, M).
-    """
-    count = len(members)
-    for low, high in _comparisons(count):
-        least = np.minimum(members[low], members[high])
-        np.maximum(members[low], members[high], out=members[high])
-        members[low] = least
-    members[:, np.isnan(members[-1])] = np.nan
-
-
-@functools.lru_cache
-def _comparisons(count: int) -> tuple[tuple[int, int], ...]:
-    """Which two of so many are compared, one after the other."""
-    found = []
-    top = 1 << max(count - 1, 1).bit_length() - 1
-    p = top
-    while p:
-        q, r, distance = top, 0, p
-        while True:
-            found += [(i, i + distance) for i in range(count - distance) if i & p == r]
-            if q == p:
-                break
-            distance, q, r = q - p, q >> 1, p
-        p >>= 1
-    return tuple(found)
-
-
-def _percentile(ordered: Floats, percentile: int) -> Floats:
-    """Of members in order."""
-    at = (len(ordered) - 1) * (percentile / 100)
-    below = int(np.floor(at))
-    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    share, difference = at - below, high - low
-    # From the nearer end, so that it is met exactly.
-    between: Floats = low + difference * share if share < 0.5 else high - difference * (1 - share)
-    return between

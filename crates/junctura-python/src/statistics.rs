@@ -1,0 +1,96 @@
+//! Statistics of fields, as products compute them: buffers in and out, while other threads of Python's run.
+
+use junctura_values::{Statistic, ensemble};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::prelude::*;
+use zerocopy::FromBytes;
+
+use crate::buffer::{Lent, LentMut};
+use crate::error::invalid;
+
+/// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
+///
+/// A statistic is `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
+/// are `above`, `below`, `at_least` or `at_most` a number.
+#[pyfunction]
+#[pyo3(name = "_ensemble")]
+pub(crate) fn of_ensemble(
+    py: Python<'_>,
+    members: Vec<Bound<'_, PyAny>>,
+    statistics: Vec<(String, f64)>,
+    made: Vec<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let wanted: Option<Vec<Statistic>> = statistics
+        .iter()
+        .map(|(name, number)| statistic(name, *number))
+        .collect();
+    let wanted = wanted.ok_or_else(|| invalid(py, "statistics", "unknown statistic"))?;
+    let read: Vec<PyUntypedBuffer> = members.iter().map(PyUntypedBuffer::get).collect::<PyResult<_>>()?;
+    let written: Vec<PyUntypedBuffer> = made.iter().map(PyUntypedBuffer::get).collect::<PyResult<_>>()?;
+    if !are_apart(&read, &written) || read.iter().any(|buffer| !buffer.is_c_contiguous()) {
+        return Err(invalid(
+            py,
+            "arrays",
+            "expected arrays without gaps that do not overlap",
+        ));
+    }
+    let members: Vec<Lent> = read.into_iter().map(Lent::new).collect();
+    let mut made: Vec<LentMut> = written.into_iter().map(LentMut::new).collect::<PyResult<_>>()?;
+    let doubles = || invalid(py, "arrays", "expected numbers in double precision");
+    let members: Option<Vec<&[f64]>> = members
+        .iter()
+        .map(|one| <[f64]>::ref_from_bytes(one.bytes()).ok())
+        .collect();
+    let members = members.ok_or_else(doubles)?;
+    let into: Option<Vec<&mut [f64]>> = made
+        .iter_mut()
+        .map(|one| <[f64]>::mut_from_bytes(one.bytes()).ok())
+        .collect();
+    let mut into = into.ok_or_else(doubles)?;
+    if py.detach(|| ensemble(&members, &wanted, &mut into)) {
+        return Ok(());
+    }
+    Err(invalid(
+        py,
+        "arrays",
+        "expected members, and arrays for statistics, of one size",
+    ))
+}
+
+/// Whether no memory that is written to is read from, or written to twice.
+fn are_apart(read: &[PyUntypedBuffer], written: &[PyUntypedBuffer]) -> bool {
+    let range = |buffer: &PyUntypedBuffer| {
+        let start = buffer.buf_ptr() as usize;
+        (start, start + buffer.len_bytes())
+    };
+    let mut ranges: Vec<((usize, usize), bool)> = read.iter().map(|buffer| (range(buffer), false)).collect();
+    ranges.extend(written.iter().map(|buffer| (range(buffer), true)));
+    ranges.sort_unstable();
+    // Members may overlap: the same field may be given twice.
+    let (mut read_until, mut written_until) = (0, 0);
+    ranges.into_iter().all(|((start, end), is_written)| {
+        let is_free = written_until <= start && (!is_written || read_until <= start);
+        let until = if is_written {
+            &mut written_until
+        } else {
+            &mut read_until
+        };
+        *until = end.max(*until);
+        is_free
+    })
+}
+
+fn statistic(name: &str, number: f64) -> Option<Statistic> {
+    Some(match name {
+        "mean" => Statistic::Mean,
+        "spread" => Statistic::Spread,
+        "min" => Statistic::Min,
+        "max" => Statistic::Max,
+        "percentile" => Statistic::Percentile(number),
+        "above" => Statistic::Above(number),
+        "below" => Statistic::Below(number),
+        "at_least" => Statistic::AtLeast(number),
+        "at_most" => Statistic::AtMost(number),
+        _ => return None,
+    })
+}
