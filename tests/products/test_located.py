@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,17 +193,32 @@ def _plane(kind: str, north: Any, east: Any) -> tuple[Any, Any]:
     if kind == "rotated_ll":
         x, y = _rotated(north, east)
         return x + 15, y + 11
-    pyproj = pytest.importorskip("pyproj")
-    project = pyproj.Proj(f"{_PROJECTED[kind][0]} +R={_EARTH_M}")
     said = _PROJECTED[kind][1]
     width = said.get("DxInMetres", said.get("DiInMetres"))
-    x, y = project(east, north)
-    first = project(said["longitudeOfFirstGridPointInDegrees"], said["latitudeOfFirstGridPointInDegrees"])
+    ends = [[said[f"{name}OfFirstGridPointInDegrees"]] for name in ("longitude", "latitude")]
+    x, y = _projected(_PROJECTED[kind][0], east, north)
+    first = _projected(_PROJECTED[kind][0], *ends)
     around = 2 * np.pi * _EARTH_M * np.cos(np.radians(20)) if kind == "mercator" else np.inf
     x = x - first[0]
     if kind == "mercator":
         x = np.mod(x + around / 4, around) - around / 4
     return x / width, (y - first[1]) / width
+
+
+def _projected(definition: str, east: Any, north: Any) -> Any:
+    """Metres on a plane, by pyproj in a process of its own: its PROJ and MIR's do not bear one another in one."""
+    if importlib.util.find_spec("pyproj") is None:
+        pytest.skip("pyproj is not installed")
+    given = np.array([east, north], np.float64)
+    program = f"""
+import sys
+import numpy, pyproj
+given = numpy.frombuffer(sys.stdin.buffer.read()).reshape(2, -1)
+made = pyproj.Proj("{definition} +R={_EARTH_M}")(*given)
+sys.stdout.buffer.write(numpy.array(made).tobytes())
+"""
+    run = subprocess.run([sys.executable, "-c", program], input=given.tobytes(), stdout=subprocess.PIPE, check=True)
+    return np.frombuffer(run.stdout).reshape(given.shape)
 
 
 def _rotated(north: Any, east: Any) -> tuple[Any, Any]:
