@@ -84,18 +84,23 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
     global _decodes
     whole = bytes(message)
     read = _messages.decoded_as(one_field(whole), whole, _read, None if attributes is None else dict(attributes))
-    on = _on(read.on) if isinstance(read.on, str) else read.on
+    on = _on(read.on, read.values.size) if isinstance(read.on, str) else read.on
     field = Field(read.values, on, read.attributes, read.units, read.header)
     with _counting:
         _decodes += 1
     return field
 
 
-def _on(name: str) -> Grid | Spectral:
+def _on(name: str, size: int) -> Grid | Spectral:
+    """The grid of this name, with as many points as there are values."""
+    kind = name.partition(":")[0]
     try:
-        return grid(name)
+        found = grid(name)
     except InvalidArgument as error:
-        raise Corrupt("GRIB message", f"its grid section, {name.partition(':')[0]}: {error.cause}") from error
+        raise Corrupt("GRIB message", f"its grid section, {kind}: {error.cause}") from error
+    if found.size != size:
+        raise Corrupt("GRIB message", f"{size} values, but its grid {kind} has {found.size} points")
+    return found
 
 
 class _Read(NamedTuple):
