@@ -100,7 +100,8 @@ def test_results_are_those_of_mir(by_mir: Callable[..., list[Any]], source: str)
     on = _on(f"points@{','.join(f'{lat:.10g}/{lon:.10g}' for lat, lon in places)}")
     values = rng.normal(size=origin.shape)
     ends = (north, west % 360, south, east % 360)
-    message = grib_messages.latlon(*origin.shape, ends, values, shortName="t")
+    rows, columns = origin.shape
+    message = grib_messages.latlon(rows, columns, ends, values, shortName="t")
     field = decode(message)
     assert np.allclose(field.grid.points(), origin.points(), rtol=0, atol=1e-6)
     at = {"latitudes": on.latitudes.tolist(), "longitudes": np.mod(on.longitudes, 360).tolist()}

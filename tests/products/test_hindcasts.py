@@ -54,7 +54,8 @@ def test_grib_has_both_days(tmp_path: Path, about: dict[str, Any], right: dict[s
 
 
 def test_without_a_date_of_the_version_it_is_still_a_hindcast(tmp_path: Path) -> None:
-    one = field(**{**HINDCAST, "date": None}, hdate="20210615", type="pf", number=1)
+    said: dict[str, Any] = {**HINDCAST, "date": None}
+    one = field(**said, hdate="20210615", type="pf", number=1)
     (message,) = messages(written(Output("grib2"), tmp_path / "p", one))
     assert mars(message)["hdate"] == "20210615"
 

@@ -92,6 +92,7 @@ def _field(kind: str) -> Field:
 def _reduced_area() -> Field:
     """The points of N32 from 72 to 33 degrees north and 24 degrees west to 45 east."""
     whole = grid("N32")
+    assert isinstance(whole, Grid)
     rows = [row for row in np.unique(whole.latitudes)[::-1] if 33 <= row <= 72]
     counts = []
     for row in rows:
@@ -245,7 +246,7 @@ def test_linear_is_bilinear_on_the_plane_and_nothing_is_outside(kind: str) -> No
     values = smooth.reshape(rows, columns)[:: -1 if kind == "rotated_ll" else 1]
     theirs = interpolate.RegularGridInterpolator((np.arange(rows), np.arange(columns)), values)
     for method in ("linear", "bilinear"):
-        made = to_grid(Field(smooth, field.grid, {"param": "t"}), target, method).values  # type: ignore[arg-type]
+        made = to_grid(Field(smooth, field.grid, {"param": "t"}), target, method).values
         assert np.array_equal(~np.isnan(made), is_in), method
         # Their planes differ by the curvature within a cell, some 0.1 % of the differences there.
         assert np.allclose(made[is_in], theirs((y[is_in], x[is_in])), rtol=0, atol=2e-4), method

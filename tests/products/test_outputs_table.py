@@ -26,7 +26,8 @@ def as_csv(folder: Path, *fields: Field) -> list[dict[str, str]]:
 
 def as_parquet(folder: Path, *fields: Field) -> list[dict[str, Any]]:
     path = written(Output("parquet"), folder / "t.parquet", *fields)
-    return pyarrow.parquet.read_table(path).to_pylist()
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+    return rows
 
 
 def test_days_and_times_are_told_apart(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ to: {{format: {form}, gather: date, name: days}}
 """
     about = {**BASE, "type": "an", "stream": "oper", "levtype": "sfc", "param": "2t", "grid": "45/45", "units": "K"}
     del about["number"], about["levelist"]
-    times = np.arange("2020-02-01", "2020-03-01", np.timedelta64(6, "h"), "M8[h]")
+    times = np.arange(np.datetime64("2020-02-01T00", "h"), np.datetime64("2020-03-01T00", "h"), np.timedelta64(6, "h"))
     values = np.random.default_rng(3).normal(280, 10, (len(times), 5, 8))
     with junctura.Pool(schema="mars") as pool:
         for at, one in zip(times.astype(object), values, strict=True):

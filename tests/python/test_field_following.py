@@ -130,7 +130,11 @@ def test_a_selector_is_named_for_what_only_some_fields_have(tmp_path: Path) -> N
 
 def _member(number: int, kind: int) -> bytes:
     """Of an ensemble: type of code table 4.6, where 0 is the control and 3 a perturbed member."""
-    ensemble = {"typeOfEnsembleForecast": kind, "perturbationNumber": number, "numberOfForecastsInEnsemble": 3}
+    ensemble: dict[str, Any] = {
+        "typeOfEnsembleForecast": kind,
+        "perturbationNumber": number,
+        "numberOfForecastsInEnsemble": 3,
+    }
     return message("GRIB2", np.full(496, number), **_KWBC, productDefinitionTemplateNumber=1, shortName="t", **ensemble)
 
 
