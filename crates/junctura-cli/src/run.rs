@@ -88,7 +88,7 @@ struct Workflow {
     parallel: Option<OsString>,
 }
 
-/// What is said of recipes and plans alone. Defaults are the Python program's, so that it knows what was said.
+/// Options of recipes and plans alone. The Python program has the defaults, and gets only options that are given.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
 struct Products {

@@ -1,7 +1,7 @@
 //! Values in simple packing, found in a message whose claims have been checked.
 //!
 //! WMO, Manual on Codes, FM 92 GRIB: edition 1, sections 1, 3 and 4 without flags; edition 2, templates 5.0 and 7.0,
-//! section 6. What has another form is left to a decoder of all packings.
+//! section 6. A decoder of all packings reads messages of any other form.
 
 use crate::messages::Message;
 use crate::octets::{signed, unsigned};

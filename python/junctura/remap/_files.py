@@ -138,16 +138,21 @@ def _side(data: Any, names: dict[str, tuple[str, ...]], at: int, shape: tuple[in
     return Side(shape, areas if is_known else np.empty(0), fractions, found("mask") != 0)
 
 
-def write(path: str | os.PathLike[str], file: File) -> None:
-    """As ESMF does; another file of that name goes."""
+def _created(path: str | os.PathLike[str], links: int) -> Any:
+    """An empty file of netCDF for so many links."""
     netcdf = needed("netCDF4", "remap")
-    form = "NETCDF3_64BIT_OFFSET" if len(file.weights) < _CLASSIC_LINKS_MAX else "NETCDF4"
+    form = "NETCDF3_64BIT_OFFSET" if links < _CLASSIC_LINKS_MAX else "NETCDF4"
     try:
         data = netcdf.Dataset(os.fspath(path), "w", format=form)
     except OSError as error:
         raise Io(str(path), str(error)) from error
-    with data:
-        data.title = "Weights between two grids"
+    data.title = "Weights between two grids"
+    return data
+
+
+def write(path: str | os.PathLike[str], file: File) -> None:
+    """As ESMF does; another file of that name goes."""
+    with _created(path, len(file.weights)) as data:
         data.map_method = file.method or "unknown"
         data.normalization = "fracarea" if file.by_fraction else "destarea"
         data.createDimension("n_s", len(file.weights))
@@ -165,14 +170,7 @@ _ADDED_UP = "Bilinear remapping"
 
 def write_scrip(path: str | os.PathLike[str], file: File) -> None:
     """As SCRIP does, and cdo reads it; another file of that name goes."""
-    netcdf = needed("netCDF4", "remap")
-    form = "NETCDF3_64BIT_OFFSET" if len(file.weights) < _CLASSIC_LINKS_MAX else "NETCDF4"
-    try:
-        data = netcdf.Dataset(os.fspath(path), "w", format=form)
-    except OSError as error:
-        raise Io(str(path), str(error)) from error
-    with data:
-        data.title = "Weights between two grids"
+    with _created(path, len(file.weights)) as data:
         is_conservative = file.method == "conservative"
         data.normalization = ("fracarea" if file.by_fraction else "destarea") if is_conservative else "none"
         data.map_method = _METHODS.get(file.method, _ADDED_UP)
