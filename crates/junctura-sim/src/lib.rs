@@ -1,7 +1,7 @@
 //! Seeded simulation of a pool: many clients, delays, full memory and crashes, in one thread and without a clock.
 //!
 //! A run follows from its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients talk to it in the real
-//! wire format over lines that delay and lose, and judges everything that the core does, four times:
+//! wire format over lines that delay and lose, and judges everything that the core does:
 //!
 //! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
 //! - [`reader`] and the clients check what they were promised from where they stand: each version once, in order, none
@@ -9,6 +9,7 @@
 //! - [`shares`] checks the same for those who share: each version with one of them at a time, and completed once;
 //! - some clients come from other machines, over the real ends of a link and a network that cuts, delays and divides
 //!   ([`road`]): what arrives must be what was said;
+//! - a second core is told the same and must order the same, byte for byte (`twin`);
 //! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
 //! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
@@ -33,6 +34,7 @@ pub mod road;
 pub mod said;
 pub mod shares;
 mod shrink;
+mod twin;
 pub mod universe;
 pub mod world;
 

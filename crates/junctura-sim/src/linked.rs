@@ -12,6 +12,7 @@ use crate::model::Cause;
 use crate::rng::Rng;
 use crate::road::{Heard, Road};
 use crate::said::{Delivered, Said};
+use crate::twin::Input;
 use crate::world::{Checked, World, note, own_fault};
 
 impl World {
@@ -112,9 +113,7 @@ impl World {
         note!(self, "the server sees that the link of client {id} is gone");
         self.forget_readers(place);
         self.clients[place] = None;
-        self.event(&Cause::Left(id), rng, |core, now, recorder| {
-            core.leave(now, id, "lost", recorder);
-        })
+        self.event(&Cause::Left(id), rng, Input::Left(id))
     }
 
     /// A frame arrives at the server: the next that was sent, as it was.

@@ -14,6 +14,7 @@ use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
 use crate::road;
 use crate::said::Said;
+use crate::twin::{Order, Tape, no_descriptors};
 use crate::world::own_fault;
 
 /// What is on its way to one client.
@@ -73,6 +74,8 @@ pub struct Recorder {
     pub refused: usize,
     /// What the core ordered that makes no sense.
     pub wrong: Option<String>,
+    /// All that the core ordered since the last [`Recorder::begin`], for its twin.
+    pub(crate) tape: Tape,
     scratch: Vec<u8>,
     /// Real memory of segments, and of the file, as far as clients of other machines have been told of them.
     real: BTreeMap<u32, File>,
@@ -84,6 +87,7 @@ impl Recorder {
         self.said.clear();
         self.ended.clear();
         self.ordered.clear();
+        self.tape.clear();
         self.refused = 0;
     }
 
@@ -237,6 +241,7 @@ impl Recorder {
 impl Effects for Recorder {
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
         self.send(client, request, reply);
+        self.tape.note(Order::reply(client, request, &self.scratch));
     }
 
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead) {
@@ -250,16 +255,21 @@ impl Effects for Recorder {
             ));
         }
         self.send(client, request, &Reply::Segment(head));
+        self.tape.note(Order::Segment { client, request, head });
     }
 
     fn backlog_bytes(&self, client: u32) -> usize {
-        self.lines.get(&client).map_or(0, |line| line.bytes)
+        let bytes = self.lines.get(&client).map_or(0, |line| line.bytes);
+        self.tape.note_answer(Order::BacklogBytes(client), bytes);
+        bytes
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
+        let order = Order::CreateSegment { segment, bytes };
+        self.tape.note_answer(order, self.refuse_segments.into());
         if self.refuse_segments {
             self.refused += 1;
-            return Err(Error::new(Code::Io, "segment", "no descriptors left"));
+            return Err(no_descriptors());
         }
         if self.segment_bytes.insert(segment, bytes).is_some() {
             self.blame(format!("segment {segment} is made twice"));
@@ -269,6 +279,7 @@ impl Effects for Recorder {
     }
 
     fn drop_segment(&mut self, segment: u32) {
+        self.tape.note(Order::DropSegment(segment));
         self.segments.remove(&segment);
         self.real.remove(&segment);
         if self.segment_bytes.remove(&segment).is_none() {
@@ -277,6 +288,7 @@ impl Effects for Recorder {
     }
 
     fn spill(&mut self, job: SpillJob<'_>) {
+        self.tape.note(Order::spill(&job));
         let (from, payload) = match job.from {
             SpillFrom::Bytes(bytes) => {
                 let number = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -301,11 +313,13 @@ impl Effects for Recorder {
         self.ordered.push(job);
     }
 
-    fn unspill(&mut self, at: u64, _length: u64) {
+    fn unspill(&mut self, at: u64, length: u64) {
+        self.tape.note(Order::Unspill { at, length });
         self.file.remove(&(at as u32));
     }
 
-    fn broken(&mut self, requirement: BrokenRequirement<'_>, _why: &str) {
+    fn broken(&mut self, requirement: BrokenRequirement<'_>, why: &str) {
+        self.tape.note(Order::Broken(format!("{requirement:?}: {why}")));
         let (of, name) = match requirement {
             BrokenRequirement::Of { client, request } => ((client, request), None),
             BrokenRequirement::Named(name) => ((0, 0), Some(name.to_owned())),
@@ -314,10 +328,12 @@ impl Effects for Recorder {
     }
 
     fn left_for_store(&mut self, sequence: u64) {
+        self.tape.note(Order::LeftForStore(sequence));
         self.said.push((0, 0, Rc::new(Said::Left(sequence))));
     }
 
-    fn disconnect(&mut self, client: u32, _why: &Error) {
+    fn disconnect(&mut self, client: u32, why: &Error) {
+        self.tape.note(Order::Disconnect(client, why.clone()));
         self.ended.insert(client);
         if let Some(line) = self.lines.get_mut(&client) {
             line.closed = true;

@@ -3,7 +3,8 @@
 //! ```text
 //!   client ──(bytes, first in first out)──► server ──► Core ──► Recorder ──(bytes)──► client
 //!                                              │          │
-//!                                              └─► Model ◄┘ judges each event
+//!                                              ├─► Model ◄┤ judge each event
+//!                                              └─► Twin ◄─┘
 //! ```
 //! One step is one of: a client asks something, the server reads from a client, a client reads from the server, time
 //! passes, a client dies. Which, and for whom, is random; so a message may lie on its way for as long as the run lasts.
@@ -11,7 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Error, Result};
 use junctura_pool::core::Core;
 use junctura_wire::{Request, frame::Frame};
 
@@ -23,6 +24,7 @@ use crate::reader::{Chain, Wish};
 use crate::recorder::{Line, Recorder};
 use crate::rng::Rng;
 use crate::shares::Shares;
+use crate::twin::{Input, Twin};
 use crate::universe::{Order, Universe};
 
 pub(crate) type Checked = std::result::Result<(), String>;
@@ -32,6 +34,7 @@ pub struct World {
     pub(crate) plan: Plan,
     pub(crate) universe: Rc<Universe>,
     pub(crate) core: Core,
+    twin: Twin,
     pub(crate) recorder: Recorder,
     pub(crate) model: Model,
     pub(crate) now: u64,
@@ -78,6 +81,7 @@ impl World {
     pub(crate) fn of(plan: Plan, universe: Rc<Universe>, terms: Vec<Terms>, recorded: bool) -> Result<Self> {
         Ok(Self {
             core: Core::new(plan.config(&universe))?,
+            twin: Twin::new(plan.config(&universe))?,
             recorder: Recorder::default(),
             model: Model::new(plan.rules.clone(), Rc::clone(&universe)),
             now: 1_000_000,
@@ -164,6 +168,7 @@ impl World {
             }
             Turn::Idle => {
                 self.core.idle();
+                self.twin.idle();
                 Ok(())
             }
             Turn::Disk => {
@@ -199,6 +204,7 @@ impl World {
 
     pub(crate) fn connect(&mut self, place: usize) -> Checked {
         let id = self.core.join().map_err(|error| error.to_string())?;
+        self.twin.join(id)?;
         note!(self, "client {id} connects");
         self.recorder.lines.insert(id, Line::default());
         self.model.join(id);
@@ -244,9 +250,7 @@ impl World {
             } else if client.dead {
                 self.clients[place] = None;
                 note!(self, "the server sees that client {id} is gone");
-                return self.event(&Cause::Left(id), rng, |core, now, recorder| {
-                    core.leave(now, id, "lost", recorder);
-                });
+                return self.event(&Cause::Left(id), rng, Input::Left(id));
             }
         }
         Ok(())
@@ -254,35 +258,27 @@ impl World {
 
     pub(crate) fn read(&mut self, id: u32, number: u64, ask: &Ask, bytes: &[u8], rng: &mut Rng) -> Checked {
         note!(self, "the server reads {number} of client {id}");
-        self.look_ahead();
+        self.look_ahead()?;
         self.note_beginnings(id, number, ask);
         let frame = match Frame::split(bytes) {
             Ok(Some((frame, length))) if length == bytes.len() => frame,
             other => return Err(format!("{ask:?} reads back as {other:?}")),
         };
-        self.event(
-            &Cause::Request(id, number, ask),
-            rng,
-            |core, now, recorder| match Request::decode(&frame) {
-                Ok(request) => {
-                    while !core.look_ahead(id, &request) {}
-                    core.request(now, id, frame.request, request, recorder);
-                }
-                Err(error) => core.garbage(now, id, frame.request, &error, recorder),
-            },
-        )
+        self.event(&Cause::Request(id, number, ask), rng, Input::Message(id, &frame))
     }
 
     /// The server prepares the next requests of all clients by one step each.
-    fn look_ahead(&mut self) {
+    fn look_ahead(&mut self) -> Checked {
         for client in self.clients.iter().flatten() {
             let next = client.up.front().map(|(_, _, bytes)| Frame::split(bytes));
             if let Some(Ok(Some((frame, _)))) = next
                 && let Ok(request) = Request::decode(&frame)
             {
-                let _ = self.core.look_ahead(client.id, &request);
+                let is_ready = self.core.look_ahead(client.id, &request);
+                self.twin.look_ahead(client.id, &request, is_ready)?;
             }
         }
+        Ok(())
     }
 
     /// What is visible when the server begins to answer is what its reader is owed.
@@ -327,22 +323,12 @@ impl World {
             "the file tier, {}: {job:?}",
             if works { "writing" } else { "failing" }
         );
-        let checksum = spilled_checksum(job.payload);
-        let outcome = works
-            .then_some(checksum)
-            .ok_or_else(|| Error::new(Code::Io, "disk", "it is full"));
-        self.event(&Cause::Spilled(job, works), rng, |core, now, recorder| {
-            core.spilled(now, job.job, outcome, recorder);
-        })
+        let checksum = works.then(|| spilled_checksum(job.payload));
+        self.event(&Cause::Spilled(job, works), rng, Input::Spilled(job.job, checksum))
     }
 
-    /// Something happens to the core; the model judges what comes of it.
-    pub(crate) fn event(
-        &mut self,
-        cause: &Cause<'_>,
-        rng: &mut Rng,
-        what: impl FnOnce(&mut Core, u64, &mut Recorder),
-    ) -> Checked {
+    /// Something happens to the core; the model and the twin judge what comes of it.
+    pub(crate) fn event(&mut self, cause: &Cause<'_>, rng: &mut Rng, input: Input<'_>) -> Checked {
         self.events += 1;
         self.recorder.begin();
         self.recorder.refuse_segments = self.plan.refuses_one_in > 0 && rng.below(self.plan.refuses_one_in) == 0;
@@ -350,7 +336,7 @@ impl World {
             self.recorder.lines.remove(id);
         }
         let (core, now, recorder) = (&mut self.core, self.now, &mut self.recorder);
-        catch_unwind(AssertUnwindSafe(|| what(core, now, recorder)))
+        catch_unwind(AssertUnwindSafe(|| input.tell(core, now, recorder)))
             .map_err(|panic| format!("the core panicked: {}", text_of(panic.as_ref())))?;
         if self.trace.is_some() {
             for (client, request, said) in &self.recorder.said {
@@ -363,6 +349,7 @@ impl World {
         }
         self.model.note_departing(departing);
         self.model.judge(self.now, cause, &self.recorder)?;
+        self.twin.follow(input, self.now, &self.recorder.tape, &self.core)?;
         self.shares.see(cause, &self.recorder, &self.model, &self.terms)?;
         self.send_down()?;
         self.after_event(cause)
@@ -419,7 +406,7 @@ impl World {
     fn tick_at(&mut self, deadline: u64, rng: &mut Rng) -> Checked {
         self.now = self.now.max(deadline);
         note!(self, "it is {}", self.now);
-        self.event(&Cause::Tick, rng, Core::tick)
+        self.event(&Cause::Tick, rng, Input::Tick)
     }
 
     /// What the core has left for later goes.
