@@ -148,7 +148,7 @@ pub(crate) struct Channel {
     packing: Packing,
     /// The server's end: the pieces lie on this machine.
     packs: bool,
-    /// The server's end: the client has said who it is.
+    /// The client has said who it is.
     is_introduced: bool,
     /// The client's end: bytes of the rings that it asked for.
     asked: Option<u32>,
@@ -212,6 +212,16 @@ impl Channel {
     /// Whether everything that the other end will ever say on it has been passed on.
     pub(crate) fn is_done(&self) -> bool {
         self.is_closed && (self.outbox.is_empty() || self.local_ended)
+    }
+
+    /// Whether its client has said who it is.
+    pub(crate) fn is_introduced(&self) -> bool {
+        self.is_introduced
+    }
+
+    /// Whether the other end says no more on it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Nothing more is taken from its local end.
@@ -333,6 +343,7 @@ impl Channel {
         match Kind::from_number(frame.kind) {
             Some(Kind::Hello) => {
                 if let Request::Hello(mut hello) = Request::decode(frame)? {
+                    self.is_introduced = true;
                     // The rings are an affair of each machine.
                     self.asked = hello.ring_bytes.take();
                     let mut bytes = Vec::new();

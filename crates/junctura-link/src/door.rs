@@ -13,9 +13,6 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::refused;
 
-/// Clients that share one link.
-const CHANNELS_MAX: usize = 1024;
-
 /// What ends a thread that waits for clients.
 #[derive(Debug)]
 pub(crate) struct Stop {
@@ -53,22 +50,27 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// The next client of this machine; `None`: nobody waits.
-    pub(crate) fn next(&mut self, channels: usize) -> Result<Option<LocalCarrier>> {
+    /// The next client of this machine; `None`: no client waits.
+    pub(crate) fn next(&mut self) -> Result<Option<UnixCarrier>> {
         let Self::In { listener, .. } = self else {
             return Ok(None);
         };
         loop {
             match listener.accept() {
-                Ok(None) => return Ok(None),
-                Ok(Some(carrier)) if channels < CHANNELS_MAX => return Ok(Some(LocalCarrier::new(carrier))),
-                Ok(Some(carrier)) => listener.refuse(carrier, &too_many()),
+                Ok(next) => return Ok(next),
                 // It was told so.
                 Err(error) if matches!(error.code(), Code::Denied | Code::LimitExceeded) => {
                     tracing::warn!(%error, "a client was turned away");
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Tells a client that has connected why it is not let in.
+    pub(crate) fn refuse(&mut self, carrier: UnixCarrier, error: &Error) {
+        if let Self::In { listener, .. } = self {
+            listener.refuse(carrier, error);
         }
     }
 
@@ -81,10 +83,9 @@ impl Door {
     }
 
     /// The server's end: a connection for a channel that has begun.
-    pub(crate) fn open(&mut self, channels: usize) -> Result<LocalCarrier> {
+    pub(crate) fn open(&mut self) -> Result<LocalCarrier> {
         match self {
-            Self::Out(pool) if channels < CHANNELS_MAX => UnixCarrier::connect(pool).map(LocalCarrier::new),
-            Self::Out(_) => Err(too_many()),
+            Self::Out(pool) => UnixCarrier::connect(pool).map(LocalCarrier::new),
             Self::In { .. } => Err(Error::new(Code::Protocol, "channel of a link", "it leads nowhere")),
         }
     }
@@ -105,9 +106,4 @@ impl Door {
         };
         both.into_iter().flatten()
     }
-}
-
-fn too_many() -> Error {
-    let cause = format!("{CHANNELS_MAX} clients share this link already");
-    Error::new(Code::LimitExceeded, "channel of a link", cause)
 }

@@ -11,6 +11,8 @@
 //! Neither direction takes in more than it can pass on, so a reader that is slow holds back its writer at the other end, and
 //! nobody else. The thread sleeps when nothing moves.
 
+mod admission;
+
 use std::io::IoSliceMut;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -50,6 +52,7 @@ pub(crate) struct Relay {
     channels: Vec<Channel>,
     /// Where more channels come from; without one, the link is its only channel's.
     door: Option<Door>,
+    channels_max: usize,
     /// Somebody may stand at the door.
     is_called: bool,
     /// The highest number of a channel so far.
@@ -125,6 +128,7 @@ impl Relay {
             common: Common::new(side, mirror_bytes),
             channels: Vec::new(),
             door: None,
+            channels_max: admission::CHANNELS_MAX,
             is_called: true,
             newest: 0,
             stream,
@@ -369,24 +373,6 @@ impl Relay {
         Ok(has_moved)
     }
 
-    /// New clients of this machine, where they are let in.
-    fn let_in(&mut self) -> Result<bool> {
-        let Some(door) = self.door.as_mut().filter(|_| self.is_called) else {
-            return Ok(false);
-        };
-        self.is_called = false;
-        let mut has_moved = false;
-        while let Some(local) = door.next(self.channels.len())? {
-            self.newest += 1;
-            let number = self.newest;
-            // Begun in their order, whoever speaks first: a lower number that comes later is one that is over.
-            self.common.speak_on(number);
-            self.channels.push(Channel::numbered(number, self.common.side, local));
-            has_moved = true;
-        }
-        Ok(has_moved)
-    }
-
     /// Of channels that are over at this end, the other end hears.
     fn close_ended(&mut self) -> bool {
         let common = &mut self.common;
@@ -611,26 +597,6 @@ impl Relay {
 
     fn channel(&mut self, number: u32) -> Option<&mut Channel> {
         self.channels.iter_mut().find(|channel| channel.number() == number)
-    }
-
-    /// The other end goes on with this channel. A client's end begins one by that.
-    fn hear(&mut self, number: u32) {
-        self.hears = number;
-        let Some(door) = self.door.as_mut().filter(|_| number > self.newest) else {
-            return;
-        };
-        if self.common.side == Side::Client {
-            return;
-        }
-        self.newest = number;
-        match door.open(self.channels.len()) {
-            Ok(local) => self.channels.push(Channel::numbered(number, Side::Server, local)),
-            Err(error) => {
-                tracing::info!(%error, "a client of a link cannot be let in");
-                self.common.say_failure(number, &error);
-                self.common.queue.record(Record::Close(number));
-            }
-        }
     }
 
     /// Whether a payload belongs nowhere: one of several clients may have been ended by the server while it came.

@@ -45,6 +45,9 @@ pub(crate) struct Marked {
     /// What tells its `store.json` from copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// It was made by a store that writes there, without a statement: no other store writes there, and nothing is removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    claimed: bool,
 }
 
 /// The catalogue of a store.
@@ -118,6 +121,7 @@ impl Marked {
             place: place.map(str::to_owned),
             store: None,
             file: None,
+            claimed: false,
         }
     }
 
@@ -305,7 +309,8 @@ impl Store {
             check_catalogue(&*disk, &name, catalogue)?;
         }
         for link in self.links()? {
-            let Some(there) = Marked::find(self.disk(), &link_mark(&link))? else {
+            let there = Marked::find(self.disk(), &link_mark(&link))?;
+            let Some(there) = there.filter(|mark| !mark.claimed || mark.owner != catalogue.id) else {
                 let subject = format!("files behind the link or mount {}", self.disk().uri(&link));
                 return Err(not_its(subject, "nothing there says that they are this store's"));
             };
@@ -323,20 +328,48 @@ impl Store {
         checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
     }
 
-    /// Whether files may be made and changed in the folders of the store: none leads to where those of another one are.
+    /// Whether files may be made and changed in the folders of the store: none leads to where those of another one are. What a link leads to,
+    /// and two stores would name the same there, is claimed.
     ///
     /// # Errors
-    /// `Conflict` where a link or mount point leads into another store, or to what a mark there says is another catalogue's.
+    /// `Conflict` where a link or mount point leads into another store, or to what a mark there says is another catalogue's; what the place of a claim
+    /// refuses.
     pub(crate) fn check_ways(&self) -> Result<()> {
         let disk = self.disk();
         for folder in FOLDERS {
             let checked = disk.check_way(folder);
             let is_link = checked.map_err(|error| refused(folder, "cannot be written to", &error))?;
-            if is_link && let Some(there) = Marked::find(disk, &link_mark(folder))? {
-                self.check_behind(folder, &there)?;
+            if !is_link {
+                continue;
+            }
+            match Marked::find(disk, &link_mark(folder))? {
+                Some(there) => self.check_behind(folder, &there)?,
+                None if NUMBERED.contains(&folder) && disk.modified(folder).is_ok() => self.claim(folder)?,
+                None => {}
             }
         }
         Ok(())
+    }
+
+    /// Says in a folder behind a link that this catalogue writes there.
+    ///
+    /// # Errors
+    /// As [`Self::check_ways`].
+    fn claim(&self, folder: &str) -> Result<()> {
+        let (disk, path) = (self.disk(), link_mark(folder));
+        let mark = Marked {
+            claimed: true,
+            ..self.one_catalogue().mark()
+        };
+        let beside = data::Names::new(&crate::random()?).next(folder, 0, &[]);
+        match mark.publish(disk, &path, beside) {
+            // Another writer was quicker: one of this store, or of another one.
+            Err(error) if error.code() == Code::AlreadyExists => {
+                let there = Marked::read(disk, &path)?;
+                self.check_behind(folder, &there)
+            }
+            claimed => claimed,
+        }
     }
 
     /// Whether what a link leads to is this catalogue's, by its mark.
@@ -392,6 +425,9 @@ const FOLDERS: [&str; 7] = [
     schemas::FOLDER,
     tier::FOLDER,
 ];
+
+/// Of these, those whose files have numbers for names, so that two stores give the same.
+const NUMBERED: [&str; 4] = [LOG_FOLDER, COMMITS_FOLDER, checkpoint::FOLDER, schemas::FOLDER];
 
 /// In the folder that a link leads to.
 fn link_mark(link: &str) -> String {

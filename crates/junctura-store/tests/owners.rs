@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Result, Schema};
-use junctura_store::{Ages, Layout, Store};
+use junctura_store::{Ages, Commits, Layout, Store};
 use tempfile::TempDir;
 
 /// So large that it does not lie within a commit.
@@ -474,6 +474,62 @@ fn a_link_to_what_another_store_or_a_copy_has_adopted_is_not_written_by() {
         assert_eq!(code(store.wipe("")), Code::Conflict, "{name}");
         assert_eq!(code(store.checkpoint()), Code::Conflict, "{name}");
         assert_eq!(read(&store, "one").unwrap(), 1);
+    }
+}
+
+#[test]
+fn numbered_files_on_one_disk_are_those_of_the_store_that_writes_there_first() {
+    for (at, commits) in [
+        ("log", Commits::Appended),
+        ("commits", Commits::Exclusive),
+        ("checkpoints", Commits::Appended),
+        ("schemas", Commits::Appended),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let root = |name: &str| folder.path().join(name);
+        fs::create_dir(root("disk")).unwrap();
+        let make = |name: &str| {
+            let layout = Layout {
+                commits: Some(commits),
+                ..brief().into()
+            };
+            let store = Store::create(&root(name), &[free()], layout).unwrap();
+            let folder = root(name).join(at);
+            if folder.is_dir() {
+                if name == "A" {
+                    copy(&folder, &root("disk"));
+                }
+                fs::remove_dir_all(&folder).unwrap();
+            }
+            std::os::unix::fs::symlink(root("disk"), folder).unwrap();
+            drop(store);
+            Store::open(&root(name)).unwrap()
+        };
+        let own = make("A");
+        archive(&own, "one", 1).unwrap();
+        own.checkpoint().unwrap();
+        let before = content(&root("disk"));
+        let other = make("B");
+        let refused = archive(&other, "two", 1).unwrap_err();
+        assert!(
+            refused.code() == Code::Conflict && refused.to_string().contains("/A"),
+            "{at}: {refused}"
+        );
+        assert_eq!(code(other.adopt()), Code::AlreadyExists, "{at}");
+        copy(&root("A"), &root("copy"));
+        assert_eq!(
+            code(archive(&Store::open(&root("copy")).unwrap(), "two", 1)),
+            Code::Conflict,
+            "{at}"
+        );
+        assert_eq!(content(&root("disk")), before, "{at}");
+
+        // Each writer of the store may write, and none removes what it has not stated to be its own.
+        archive(&Store::open(&root("A")).unwrap(), "two", 1).unwrap();
+        assert_eq!(code(own.compact()), Code::Conflict, "{at}");
+        own.adopt().unwrap();
+        own.compact().unwrap();
+        assert_eq!(read(&own, "two").unwrap(), 1);
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use junctura_transport::{Carrier, Outbox, Sent, UnixCarrier};
+use junctura_transport::{Address, Carrier, Inbox, Listener, Outbox, Sent, UnixCarrier};
 use junctura_wire::fixed::{OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, body};
 use zerocopy::IntoBytes;
@@ -83,6 +83,63 @@ fn shared(side: Side) -> (Relay, UnixStream) {
     let mut relay = Relay::with_door(side, door, stream, Duration::from_mins(1), 0);
     relay.newest = 1;
     (relay, other)
+}
+
+#[test]
+fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let address: Address = format!("unix:{}", folder.path().join("door").display())
+        .parse()
+        .unwrap();
+    let (mut relay, _other) = shared(Side::Client);
+    relay.newest = 0;
+    relay.channels_max = 3;
+    relay.door = Some(Door::In {
+        listener: Listener::bind(&address).unwrap(),
+        stop: Arc::new(crate::door::Stop::new().unwrap()),
+    });
+    let numbers = |relay: &Relay| {
+        let mut numbers: Vec<u32> = relay.channels.iter().map(Channel::number).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let connect = |relay: &mut Relay| {
+        let client = UnixCarrier::connect(&address).unwrap();
+        relay.is_called = true;
+        relay.round().unwrap();
+        (client, numbers(relay))
+    };
+    let (mut first, _) = connect(&mut relay);
+    let mut hello = Outbox::new();
+    hello
+        .push(|out| Request::Hello(body::Hello::default()).encode(1, out))
+        .unwrap();
+    first.send(&mut hello).unwrap();
+    let silent = [connect(&mut relay), connect(&mut relay)];
+    assert_eq!(silent[1].1, [1, 2, 3]);
+    // The oldest one that has not introduced itself goes, and is told why.
+    let newest = [connect(&mut relay), connect(&mut relay)];
+    assert_eq!((&newest[0].1[..], &newest[1].1[..]), (&[1, 3, 4][..], &[1, 4, 5][..]));
+    for (mut evicted, _) in silent {
+        let mut inbox = Inbox::new();
+        evicted.receive(&mut inbox).unwrap();
+        let (frame, _) = inbox.next_frame().unwrap().unwrap();
+        let Ok(Reply::Failed(failure)) = Reply::decode(&frame) else {
+            panic!("{frame:?}");
+        };
+        assert_eq!(failure.code, Code::LimitExceeded.number());
+    }
+    // Where all have introduced themselves, a new one is turned away.
+    let mut newest = newest.map(|(client, _)| client);
+    for client in &mut newest {
+        let mut hello = Outbox::new();
+        hello
+            .push(|out| Request::Hello(body::Hello::default()).encode(1, out))
+            .unwrap();
+        client.send(&mut hello).unwrap();
+    }
+    relay.round().unwrap();
+    assert_eq!(connect(&mut relay).1, [1, 4, 5]);
 }
 
 /// What one end says of a payload for a channel: that there is a segment, and what lies in it.

@@ -18,11 +18,14 @@ use super::{Disk, Draft, File, Notices, Pause, Watch};
 /// NFS, SMB and CIFS, as `statfs(2)` calls them.
 const REMOTE: [u32; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
 
+/// Folders of which it is remembered that files may be made there, at most: beyond, all are looked at again.
+const OWN_MAX: usize = 1024;
+
 /// A folder of it.
 #[derive(Debug)]
 pub(crate) struct LocalDisk {
     root: Arc<Path>,
-    /// Folders in which files may be made.
+    /// Folders in which files may be made, [`OWN_MAX`] at most.
     own: Mutex<HashSet<String>>,
 }
 
@@ -117,7 +120,11 @@ impl LocalDisk {
             return Ok(());
         }
         self.check_way(folder)?;
-        own().insert(folder.to_owned());
+        let mut own = own();
+        if own.len() >= OWN_MAX {
+            own.clear();
+        }
+        own.insert(folder.to_owned());
         Ok(())
     }
 
@@ -368,6 +375,17 @@ mod tests {
             }
         }
         assert!(folder.path().join("other").exists());
+    }
+
+    #[test]
+    fn what_is_known_of_folders_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = LocalDisk::new(folder.path());
+        for number in 0..3 * OWN_MAX {
+            disk.check_new(&format!("data/{number}/file")).unwrap();
+            disk.check_new("data/0/file").unwrap();
+            assert!(disk.own.lock().unwrap().len() <= OWN_MAX);
+        }
     }
 
     #[test]
