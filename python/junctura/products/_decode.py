@@ -288,10 +288,16 @@ def _attributes(message: _Message) -> dict[str, Any]:
     if "param" in found:
         short = message.text("shortName")
         number = int(message.eccodes.codes_get_long(message.handle, "paramId"))
-        found["param"] = str(found["param"]) if short in _UNKNOWN else short
+        found["param"] = (str(found["param"]) if number else _codes(message)) if short in _UNKNOWN else short
         if number:
             found["paramId"] = number
     return found
+
+
+def _codes(message: _Message) -> str:
+    """The parameter without a name, as schemas have it: discipline, category and number; 0 in edition 1."""
+    keys = ("discipline", "parameterCategory", "parameterNumber")
+    return ".".join(map(message.text, keys)) if message.content[7] == 2 else "0"
 
 
 def _over_steps(message: _Message) -> dict[str, Any]:

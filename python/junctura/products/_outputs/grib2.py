@@ -49,7 +49,7 @@ from junctura.products._grid import Grid, grid, stating
 from junctura.products._header import keys_of, local_of, sections_of, surfaces_of, with_local
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
-from junctura.products._outputs._parameters import key_of, parameter, set_key
+from junctura.products._outputs._parameters import has_units, key_of, parameter, set_key
 from junctura.products._outputs._quiet import quiet
 from junctura.products._turning import ALONG_GRID
 from junctura.products._units import Conversion, conversion
@@ -350,7 +350,7 @@ def _check_range(message: int, field: Field, is_what: Meaning) -> None:
 
 def _to_units_of_grib(field: Field, units: str) -> Conversion | None:
     known = parameter(field)
-    if known is None or not units or not known.units or units == known.units:
+    if known is None or not units or not known.units or has_units(field, units):
         return None
     try:
         return conversion(units, known.units)
