@@ -256,6 +256,24 @@ def test_linear_is_bilinear_on_the_plane_and_nothing_is_outside(kind: str) -> No
         assert np.allclose(made[is_in], theirs((y[is_in], x[is_in])), rtol=0, atol=2e-4), method
 
 
+@pytest.mark.parametrize("kind", _PROJECTED)
+@pytest.mark.parametrize("westward", [0, 1])
+@pytest.mark.parametrize("northward", [0, 1])
+def test_rows_and_columns_go_as_the_scanning_mode_states(kind: str, westward: int, northward: int) -> None:
+    """WMO, flag table 3.4, by pyproj; the first point is the southwestern one, as for ecCodes (decision 74)."""
+    plane = {key: value for key, value in _PLANE.items() if kind != "mercator" or key not in ("Nx", "Ny")}
+    plane |= {"Ni": 60, "Nj": 50} if kind == "mercator" else {}
+    said = {"gridType": kind, "numberOfDataPoints": 3000, "numberOfValues": 3000, **plane, **_PROJECTED[kind][1]}
+    message = _message("GRIB2", 3000, **{**said, "iScansNegatively": westward, "jScansPositively": northward})
+    field = decode(message)
+    x, y = (np.rint(axis).astype(int) for axis in _plane(kind, *field.grid.points()))
+    columns = np.arange(60)[:: -1 if westward else 1]
+    rows = np.arange(50)[:: 1 if northward else -1]
+    assert np.array_equal(x.reshape(50, 60), np.tile(columns, (50, 1)))
+    assert np.array_equal(y.reshape(50, 60), np.repeat(rows, 60).reshape(50, 60))
+    assert np.array_equal(field.values, decode(_message("GRIB2", 3000, **said)).values)
+
+
 @pytest.mark.parametrize("kind", _AROUND)
 def test_cells_of_a_globe_are_those_of_voronoi(kind: str) -> None:
     source = _field(kind).grid

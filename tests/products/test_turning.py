@@ -66,6 +66,10 @@ _KINDS: dict[str, tuple[str, dict[str, Any], int]] = {
     "rotated area from east": ("rotated_ll_pl_grib2", _rotated((12, 15, -11, -15), (24, 31), iScansNegatively=1), 744),
     "rotated globe": ("rotated_ll_pl_grib2", _rotated((90, 0, -90, 354), (31, 60)), 1860),
     "lambert": ("GRIB2", _LAMBERT, 3000),
+    # Components are along increasing x and y (WMO, flag table 3.3), whichever way rows and columns go (3.4).
+    "lambert from east": ("GRIB2", {**_LAMBERT, "iScansNegatively": 1}, 3000),
+    "lambert from north": ("GRIB2", {**_LAMBERT, "jScansPositively": 0}, 3000),
+    "lambert from northeast": ("GRIB2", {**_LAMBERT, "iScansNegatively": 1, "jScansPositively": 0}, 3000),
 }
 
 
@@ -77,7 +81,7 @@ def _pair(kind: str) -> list[Field]:
 def _angle(kind: str, on: Grid) -> Any:
     """From east to the direction of x, to the left, in radians; in closed form."""
     north, east = np.radians(on.latitudes), np.radians(on.longitudes)
-    if kind == "lambert":
+    if kind.startswith("lambert"):
         one, other = np.radians([45.0, 55.0])
         half = [np.tan(np.pi / 4 + at / 2) for at in (one, other)]
         cone = np.log(np.cos(one) / np.cos(other)) / np.log(half[1] / half[0])
