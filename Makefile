@@ -135,9 +135,11 @@ flaky: ## a suite 20 times beside busy loops: make flaky SUITE=python TIMES=20
 	@$(PY) tests/flaky.py $(SUITE) $(TIMES)
 
 .PHONY: soak
-soak: setup-dev servers build ## the long runs: tests named soak_*, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
+soak: setup-dev servers build ## the long runs: tests named soak_*, every message of real files, ten minutes of storms (processes are killed, and servers), 200 runs of workflows in which a task comes to harm, five minutes of fuzzing a target
 	@echo "soak: tests named soak_*"
 	@JUNCTURA_SEEDS=all cargo test --release $(TESTED) --lib --bins --tests -- --ignored soak_
+	@echo "soak: every message of the real files, into every format"
+	@JUNCTURA_FILES=all $(PY) -m pytest -q tests/products/test_real_outputs.py
 	@echo "soak: storms, with fresh seeds"
 	@$(PY) tests/storm/soak.py
 	@echo "soak: runs of workflows, with fresh seeds"

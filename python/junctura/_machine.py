@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +44,16 @@ def free_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
         available = next(line for line in lines if line.startswith("MemAvailable:"))
         return min(most, 1024 * int(available.split()[1]))
     return most
+
+
+def peak_bytes(proc: Path = _PROC) -> int:
+    """The most memory that this process, or one of its children that have ended, had resident at a time."""
+    children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    # What `getrusage` has of the process itself begins with the memory of its parent.
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = (proc / "self/status").read_text().splitlines()
+        return max(children, 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]))
+    return children
 
 
 def spacious() -> Path:

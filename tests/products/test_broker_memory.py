@@ -9,6 +9,7 @@ from broker_runs import broker, grid_message, offer
 
 import junctura
 from junctura.products import Failed, Made
+from junctura.products.__main__ import _in_words, document
 from junctura.products._decode import decode
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,3 +44,27 @@ def test_arrays_for_which_memory_has_no_room_lie_on_a_disk(tmp_path: Path, monke
     made = decode((tmp_path / "out/mean.grib2").read_bytes()).values
     assert made.max() == pytest.approx(270 + (MEMBERS + 1) / 2)
     assert list((tmp_path / "disk").iterdir()) == []
+
+
+def test_the_peak_memory_of_each_worker_is_told(tmp_path: Path) -> None:
+    """As the kernel has it of the processes, which have done all when the last product is there."""
+    text = MEAN.replace("number: 1", "number: [1, 2]").replace("/to/80", "")
+    kernel: dict[int, int] = {}
+    with junctura.Pool(schema="mars") as pool:
+        for number in (1, 2):
+            offer(pool, grid_message(270.0 + number, shortName="t"), param="t", step=0, number=number)
+
+        def observe(_event: Made | Failed) -> None:
+            for process in running.crew.processes.values():
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                kernel[process.pid] = 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+        running = broker(tmp_path, pool, text, workers=2, observer=observe)
+        report = running.run()
+    assert report.failed == [] and report.workers and report.workers.keys() <= kernel.keys()
+    for pid, peak in report.workers.items():
+        assert 0.7 * kernel[pid] < peak <= kernel[pid]
+    said = document(report)["workers"]
+    assert said == [{"pid": pid, "peak_bytes": peak} for pid, peak in report.workers.items()]
+    peaks = ", ".join(f"{peak / 1e6:.0f}" for peak in sorted(report.workers.values(), reverse=True))
+    assert f"peak memory of {len(report.workers)} workers: {peaks} MB" in _in_words(report, tmp_path)

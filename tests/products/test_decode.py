@@ -109,6 +109,24 @@ _SAID: list[dict[str, Any]] = [
 ]
 
 
+def test_a_member_of_another_centre_has_its_number() -> None:
+    about = {"centre": "kwbc", "productDefinitionTemplateNumber": 1, "perturbationNumber": 5, "shortName": "t"}
+    message = grib_messages.latlon(7, 12, (90, 0, -90, 330), np.zeros((7, 12)), **about)
+    assert decode(message).attributes["number"] == 5
+    assert decode(message, {"param": "t", "number": 2}).attributes["number"] == 2
+    assert "number" not in decode(message, {"param": "t", "type": "cf"}).attributes
+
+
+def test_a_monthly_mean_without_a_step_has_its_valid_time() -> None:
+    about = {"edition": 1, "date": 20180101, "time": 0, "step": 744, "shortName": "t"}
+    message = grib_messages.latlon(7, 12, (90, 0, -90, 330), np.zeros((7, 12)), **about)
+    said = {"param": "t", "date": "2018-01-01", "time": "00:00"}
+    assert decode(message, said).attributes["step"] == "744"
+    # Where MARS counts from another day.
+    for date in (20180201, 801):
+        assert "step" not in decode(message, {**said, "date": date}).attributes
+
+
 def test_what_one_parameter_says_is_not_taken_for_another() -> None:
     for said in _SAID * 2:
         assert_units_are_those_of(grib_messages.latlon(7, 12, _ENDS, range(84), **said))

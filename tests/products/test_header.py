@@ -64,6 +64,9 @@ SETS: dict[str, dict[str, Any]] = {
     },
     "layer of sigma": {**NCEP, "shortName": "r", **SIGMA},
     "layer of heights": {**NCEP, "shortName": "r", **dict(zip(SURFACES, (103, 0, 3000, 103, 0, 0), strict=True))},
+    "tropopause": {**NCEP, "typeOfLevel": "tropopause", "shortName": "t"},
+    "mean sea level": {**NCEP, "typeOfLevel": "meanSea", "shortName": "prmsl"},
+    "height": {**NCEP, "typeOfLevel": "heightAboveGround", "level": 80, "shortName": "t"},
     "dwd": {"centre": "edzw", "generatingProcessIdentifier": 1, "setLocalDefinition": 1, "shortName": "t"},
     "edition 1": {"edition": 1, "centre": "kwbc", "subCentre": 2, "generatingProcessIdentifier": 96, "shortName": "t"},
 }  # fmt: skip
@@ -77,7 +80,7 @@ def test_a_message_keeps_its_header(tmp_path: Path, name: str) -> None:
         field = field.having(field.values, number=4)
     (made,) = product(tmp_path, *Fill(0.0)([field], None))  # type: ignore[arg-type]
     keys: tuple[str, ...] = ISSUED if "edition" not in SETS[name] else ("centre", "subCentre", ISSUED[-1])
-    keys += SURFACES if "layer" in name else ()
+    keys += SURFACES if name.startswith(("layer", "tropopause", "mean sea", "height")) else ()
     keys += MEMBER if "member" in name else ()
     assert keys_of(made, "shortName", *keys) == keys_of(source, "shortName", *keys)
     assert local(made) == local(source) if name == "dwd" else True

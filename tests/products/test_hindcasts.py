@@ -60,10 +60,25 @@ def test_without_a_date_of_the_version_it_is_still_a_hindcast(tmp_path: Path) ->
     assert mars(message)["hdate"] == "20210615"
 
 
-def test_what_is_made_of_all_members_has_the_day_of_the_hindcast(tmp_path: Path) -> None:
-    one = field(**HINDCAST, hdate="20210615", statistic="mean", type="em", step=24)
+@pytest.mark.parametrize("over", [{"step": 24}, {"step": "0-24", "stepType": "max"}])
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        {"statistic": "mean", "members": 11},
+        {"statistic": "spread", "members": 11},
+        {"statistic": "max", "members": 11},
+        {"statistic": "percentile", "percentile": 90},
+        {"statistic": "probability", "threshold": 280, "units": "%"},
+    ],
+)
+def test_what_is_made_of_all_members_has_the_day_of_the_hindcast(
+    tmp_path: Path, statistic: dict[str, Any], over: dict[str, Any]
+) -> None:
+    """WMO's code table 4.0 has hindcasts (60, 61) of single members only; the base time is that of `hdate`."""
+    one = field(**HINDCAST, hdate="20210615", **statistic, **over)
     (message,) = messages(written(Output("grib2"), tmp_path / "p", one))
-    assert mars(message)["valid"] == "20210616"
+    found = mars(message)
+    assert (found["valid"], found["date"], found["step"]) == ("20210616", "20210615", "24")
 
 
 def test_hindcasts_are_told_apart_by_their_days(tmp_path: Path) -> None:

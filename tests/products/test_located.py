@@ -14,6 +14,7 @@ import eccodes
 import grib_messages
 import numpy as np
 import pytest
+from outputs_fields import written
 
 from junctura.errors import Error, InvalidArgument, Unsupported
 from junctura.products import _located
@@ -22,7 +23,10 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, directions, gaussian_latitudes, grid
 from junctura.products._interpolate import to_grid
 from junctura.products._make import Transforms
+from junctura.products._map.sampling import samples
+from junctura.products._map.seen import view_of
 from junctura.products._operations import Crop, ToGrid, Turn
+from junctura.products._outputs import Output
 
 spatial = pytest.importorskip("scipy.spatial")
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -252,6 +256,24 @@ def test_linear_is_bilinear_on_the_plane_and_nothing_is_outside(kind: str) -> No
         assert np.allclose(made[is_in], theirs((y[is_in], x[is_in])), rtol=0, atol=2e-4), method
 
 
+@pytest.mark.parametrize("kind", _PROJECTED)
+@pytest.mark.parametrize("westward", [0, 1])
+@pytest.mark.parametrize("northward", [0, 1])
+def test_rows_and_columns_go_as_the_scanning_mode_states(kind: str, westward: int, northward: int) -> None:
+    """WMO, flag table 3.4, by pyproj; the first point is the southwestern one, as for ecCodes (decision 74)."""
+    plane = {key: value for key, value in _PLANE.items() if kind != "mercator" or key not in ("Nx", "Ny")}
+    plane |= {"Ni": 60, "Nj": 50} if kind == "mercator" else {}
+    said = {"gridType": kind, "numberOfDataPoints": 3000, "numberOfValues": 3000, **plane, **_PROJECTED[kind][1]}
+    message = _message("GRIB2", 3000, **{**said, "iScansNegatively": westward, "jScansPositively": northward})
+    field = decode(message)
+    x, y = (np.rint(axis).astype(int) for axis in _plane(kind, *field.grid.points()))
+    columns = np.arange(60)[:: -1 if westward else 1]
+    rows = np.arange(50)[:: 1 if northward else -1]
+    assert np.array_equal(x.reshape(50, 60), np.tile(columns, (50, 1)))
+    assert np.array_equal(y.reshape(50, 60), np.repeat(rows, 60).reshape(50, 60))
+    assert np.array_equal(field.values, decode(_message("GRIB2", 3000, **said)).values)
+
+
 @pytest.mark.parametrize("kind", _AROUND)
 def test_cells_of_a_globe_are_those_of_voronoi(kind: str) -> None:
     source = _field(kind).grid
@@ -304,6 +326,80 @@ def test_a_grid_without_places_is_refused_by_name() -> None:
     assert field.grid.size == 500 and np.isnan(field.grid.latitudes).all()
     with pytest.raises(Unsupported, match="its header does not state where its points are"):
         to_grid(field, _on("5/5"))
+
+
+@pytest.mark.parametrize("form", ["netcdf", "zarr", "csv", "png"])
+def test_points_without_places_are_written_to_no_file(tmp_path: Path, form: Any) -> None:
+    said = {"gridType": "unstructured_grid", "numberOfDataPoints": 500, "numberOfValues": 500}
+    field = decode(_message("GRIB2", 500, **said))
+    with pytest.raises(InvalidArgument, match="grid unstructured_grid has no places of points: bring it"):
+        written(Output(form), tmp_path / "p", field)
+    assert not list(tmp_path.iterdir())
+    again = decode(written(Output("grib2", bits=24), tmp_path / "p", field).read_bytes())
+    assert again.on == field.on and np.allclose(again.values, field.values, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", _ALL)
+def test_grib_keeps_the_grid(tmp_path: Path, kind: str) -> None:
+    """Values and places as ecCodes has them of the message that the field came with, and of the product."""
+    field = _field(kind)
+    path = written(Output("grib2", bits=24), tmp_path / "p", field)
+    with path.open("rb") as file:
+        handle = eccodes.codes_grib_new_from_file(file)
+    try:
+        found = [eccodes.codes_get_array(handle, key) for key in ("values", "latitudes", "longitudes")]
+        assert eccodes.codes_get(handle, "gridType") == field.grid.name.partition(":")[0]
+    finally:
+        eccodes.codes_release(handle)
+    assert np.allclose(found[0], field.values, rtol=0, atol=np.ptp(field.values) / (1 << 24))
+    # Of `rotated_gg` ecCodes has the places before they are turned.
+    if kind != "rotated_gg":
+        apart = directions(found[1], found[2]) - directions(*field.grid.points())
+        assert np.abs(apart).max() < 1e-9
+    assert decode(path.read_bytes()).on == field.on
+
+
+@pytest.mark.parametrize("scanning", [{"jPointsAreConsecutive": 1}, {"alternativeRowScanning": 1}])
+def test_grib_has_rows_in_one_way(tmp_path: Path, scanning: dict[str, int]) -> None:
+    said = {"gridType": "lambert", "numberOfDataPoints": 3000, "numberOfValues": 3000, **_PLANE, **scanning}
+    field = decode(_message("GRIB2", 3000, **said, **_PROJECTED["lambert"][1]))
+    again = decode(written(Output("grib2", bits=24), tmp_path / "p", field).read_bytes())
+    assert np.allclose(again.values, field.values, rtol=0, atol=1e-6)
+    assert np.allclose(again.grid.points(), field.grid.points(), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])
+@pytest.mark.parametrize("kind", [*_PROJECTED, "rotated_ll", "reduced area", "healpix ring", "reduced_rotated_gg"])
+def test_a_map_has_what_is_in_the_cells_and_nothing_outside(kind: str, projection: Any) -> None:
+    lies = _field(kind).grid
+    view = view_of(lies, Output("png", projection=projection, width=200))
+    found = samples(lies, view)
+    north, east, seen = (part.ravel() for part in view.places())
+    is_in = np.zeros(north.size, np.bool_)
+    is_in[found.pixels] = True
+    assert is_in.any() and seen[is_in].all()
+    made = found.of(np.sin(np.radians(lies.latitudes)))
+    # Linear in cells of up to seven degrees.
+    assert np.allclose(made, np.sin(np.radians(north[is_in])), rtol=0, atol=6e-3)
+    if kind in _AROUND:
+        assert is_in[seen].all()
+    if kind in _PROJECTED or kind == "rotated_ll":
+        rows, columns = lies.lines
+        x, y = _plane(kind, north[seen], east[seen])
+        expected = (x > 0) & (x < columns - 1) & (y > 0) & (y < rows - 1)
+        close = 0.01
+        rim = np.minimum(np.abs([x, x - columns + 1]).min(axis=0), np.abs([y, y - rows + 1]).min(axis=0)) < close
+        assert np.array_equal(is_in[seen][~rim], expected[~rim])
+
+
+def test_a_map_of_what_is_missing_in_a_cell_is_that_of_the_nearest() -> None:
+    lies = _field("lambert").grid
+    found = samples(lies, view_of(lies, Output("png", width=200)))
+    values = np.ones(lies.lines)
+    values[20:30, 20:40] = np.nan
+    made = found.of(values.ravel())
+    nearest = np.isnan(values.ravel()[found.points[np.arange(len(made)), found.shares.argmax(axis=1)]])
+    assert nearest.any() and np.array_equal(np.isnan(made), nearest)
 
 
 @pytest.mark.parametrize("name", ["lambert:1:AAAA", "lambert:2:eNpjYGBQZmZgYGD8AiRSGbABACZxAYE", "x:2:!", "lambert:2:"])

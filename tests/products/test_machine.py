@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,23 @@ def test_what_memory_has_no_room_for_goes_where_temporary_files_are(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     assert _machine.spacious() == tmp_path
+
+
+def test_the_peak_of_a_process_is_its_own() -> None:
+    """Freed memory counts, and so does that of children that have ended; not that of the parent."""
+    ballast = bytearray(os.urandom(1 << 20) * 600)
+    program = """
+import subprocess, sys
+from junctura._machine import peak_bytes
+own = peak_bytes()
+held = bytearray(b"x" * (200 << 20))
+del held
+freed = peak_bytes()
+subprocess.run([sys.executable, "-c", "held = bytearray(b'x' * (400 << 20))"], check=True)
+print(own, freed, peak_bytes())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    own, freed, with_child = map(int, done.stdout.split())
+    assert len(ballast) > 600e6 > own + 100e6
+    assert 190 << 20 < freed - own < 450 << 20
+    assert with_child > 400 << 20

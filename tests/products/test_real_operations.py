@@ -231,7 +231,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "units": r"field 10u: .*'m s\*\*-1' is of another quantity",
     },
     "regular_ll_msl.grib": {
-        **ON_GRIDS, **ALONE, **NO_T, **NO_Z,
+        **ON_GRIDS, **NO_T, **NO_Z,
         "units": "field prmsl: .*'Pa' is of another quantity",
         "statistics": "the window 0-12 lacks step 12",
     },

@@ -304,6 +304,8 @@ AREA = "{north: 72, west: -25, south: 34, east: 45}"
         ),
         (f"{{grid: 1/1}}, {{area: {AREA}}}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
         (f"{{regrid: 1/1}}, {{subset: {AREA}}}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
+        ("{grid: 1/1}, {area: 72/-25/34.0/45}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
+        ("{grid: 1/1}, {crop: 72/-25/34/45}", f"{{grid: 1/1}}, {{crop: {AREA}}}"),
     ],
 )
 def test_an_alias_is_the_operation(alias: str, operation: str) -> None:
@@ -382,6 +384,7 @@ def test_an_empty_file_has_no_recipe(tmp_path: Path) -> None:
 
 
 # Each with the text that it stands for in EVERYTHING, what stands there instead, the line, and what is said.
+EDGES = "crop: {north: 72, west: -25, south: 34, east: 45}"
 MISTAKES = [
     ("product: t850-europe", "produkt: t850", 1, '"produkt" is no key here; did you mean "product"?'),
     ("product: t850-europe\n", "", 1, '"product" is missing'),
@@ -410,6 +413,13 @@ MISTAKES = [
     ("param: t, levelist: 850, step: 0/to/48/by/6, number: 1/to/6", "param: t, step: 0/6", 10, '"number" is missing'),
     ("  - crop:", "  - krop:", 5, 'do: "krop" is no operation; did you mean "crop"?'),
     ("crop: {north: 72", "area: {north: 30", 5, "do.area: area 30/-25/34/45: expected north/west/south/east"),
+    (EDGES, "area: 72/-25/34", 5, "do.area: expected an area as north/west/south/east in degrees, not"),
+    (EDGES, "area: N72/-25/34/45", 5, "do.area: expected an area as north/west/south/east in degrees, not"),
+    (EDGES, "area: 72/-25/34/45/", 5, "do.area: expected an area as north/west/south/east in degrees, not"),
+    (EDGES, "area: 92/-25/34/45", 5, "do.area.north: expected a number from -90 to 90, not 92"),
+    (EDGES, "area: 34/-25/72/45", 5, "do.area: area 34/-25/72/45: expected north/west/south/east"),
+    (EDGES, "area: 72/45/34/-25", 5, "do.area: area 72/45/34/-25: expected north/west/south/east"),
+    (EDGES, "area: [72, -25, 34, 45]", 5, "do.area: expected a mapping or an area as north/west/south/east"),
     ("crop: {north: 72", "subset: {nort: 72", 5, 'do.subset.nort: "nort" is no key here; did you mean "north"?'),
     ("crop: {north: 72", "subste: {north: 72", 5, 'do: "subste" is no operation; did you mean "subset"?'),
     ("grid: {type: regular_ll", "regrd: {type: regular_ll", 4, 'do: "regrd" is no operation; did you mean "regrid"?'),

@@ -39,10 +39,10 @@ def _rotated(ends: tuple[float, float, float, float], shape: tuple[int, int], **
     keys = {f"{name}GridPointInDegrees": end for name, end in zip(names, ends, strict=True)}
     between = (abs(ends[3] - ends[1]) / (shape[1] - 1), abs(ends[0] - ends[2]) / (shape[0] - 1))
     keys |= {f"{axis}DirectionIncrementInDegrees": by for axis, by in zip("ij", between, strict=True)}
-    pole = {"latitudeOfSouthernPoleInDegrees": _POLE[0], "longitudeOfSouthernPoleInDegrees": _POLE[1]}
-    return {**keys, "Nj": shape[0], "Ni": shape[1], "angleOfRotationInDegrees": 0, **pole, **more}
+    return {**keys, "Nj": shape[0], "Ni": shape[1], "angleOfRotationInDegrees": 0, **_SOUTH, **more}
 
 
+_SOUTH = {"latitudeOfSouthernPoleInDegrees": _POLE[0], "longitudeOfSouthernPoleInDegrees": _POLE[1]}
 _LAMBERT = {
     "gridType": "lambert",
     "shapeOfTheEarth": 6,
@@ -66,6 +66,11 @@ _KINDS: dict[str, tuple[str, dict[str, Any], int]] = {
     "rotated area from east": ("rotated_ll_pl_grib2", _rotated((12, 15, -11, -15), (24, 31), iScansNegatively=1), 744),
     "rotated globe": ("rotated_ll_pl_grib2", _rotated((90, 0, -90, 354), (31, 60)), 1860),
     "lambert": ("GRIB2", _LAMBERT, 3000),
+    "reduced_rotated": ("reduced_rotated_gg_pl_grib2", _SOUTH, 6114),
+    # Components are along increasing x and y (WMO, flag table 3.3), whichever way rows and columns go (3.4).
+    "lambert from east": ("GRIB2", {**_LAMBERT, "iScansNegatively": 1}, 3000),
+    "lambert from north": ("GRIB2", {**_LAMBERT, "jScansPositively": 0}, 3000),
+    "lambert from northeast": ("GRIB2", {**_LAMBERT, "iScansNegatively": 1, "jScansPositively": 0}, 3000),
 }
 
 
@@ -74,16 +79,16 @@ def _pair(kind: str) -> list[Field]:
     return [decode(_message(sample, keys, param, size)) for param in ("u", "v")]
 
 
-def _angle(kind: str, on: Grid) -> Any:
+def _angle(kind: str, on: Grid, pole: tuple[float, float] = _POLE) -> Any:
     """From east to the direction of x, to the left, in radians; in closed form."""
     north, east = np.radians(on.latitudes), np.radians(on.longitudes)
-    if kind == "lambert":
+    if kind.startswith("lambert"):
         one, other = np.radians([45.0, 55.0])
         half = [np.tan(np.pi / 4 + at / 2) for at in (one, other)]
         cone = np.log(np.cos(one) / np.cos(other)) / np.log(half[1] / half[0])
         return -cone * (np.mod(east - np.radians(5) + np.pi, 2 * np.pi) - np.pi)
     # North of the rotated sphere is towards its pole; x is 90 degrees to the right of that.
-    pole_north, pole_east = np.radians(-_POLE[0]), np.radians(_POLE[1] + 180)
+    pole_north, pole_east = np.radians(-pole[0]), np.radians(pole[1] + 180)
     to_east = np.cos(pole_north) * np.sin(pole_east - east)
     to_north = np.cos(north) * np.sin(pole_north) - np.sin(north) * np.cos(pole_north) * np.cos(pole_east - east)
     return np.arctan2(to_north, to_east) - np.pi / 2
@@ -96,6 +101,9 @@ def test_winds_are_turned_by_the_analytic_angle(kind: str) -> None:
     angle = _angle(kind, given[0].grid)
     x, y = (field.values for field in given)
     expected = np.cos(angle) * x - np.sin(angle) * y, np.sin(angle) * x + np.cos(angle) * y
+    if kind == "reduced_rotated":
+        assert np.allclose([u.values, v.values], expected, rtol=0, atol=1e-9)
+        return
     # At the poles of the rotated sphere the direction of x is that of a meridian which is no longer known.
     rows = given[0].grid.lines[0]
     some = np.ones(x.size, np.bool_).reshape(given[0].grid.lines)
@@ -131,10 +139,11 @@ def test_a_component_along_the_grid_is_not_regridded() -> None:
         Turn()([u], Transforms())
     scalar = u.having(u.values, param="t")
     assert not np.isnan(to_grid(scalar, on).values).all()
-    keys = {"latitudeOfSouthernPoleInDegrees": -35}
-    reduced = [decode(_message("reduced_rotated_gg_pl_grib2", keys, param, 6114)) for param in ("u", "v")]
+    keys = {"gridType": "unstructured_grid", "numberOfDataPoints": 500, "numberOfValues": 500}
+    fields = [decode(grib_messages._made("GRIB2", {**keys, "shortName": param}, np.zeros(500))) for param in "uv"]
+    along = [field.having(field.values, uvRelativeToGrid=1) for field in fields]
     with pytest.raises(Unsupported, match="without rows cannot be turned"):
-        Turn()(reduced, Transforms())
+        Turn()(along, Transforms())
 
 
 def test_winds_to_east_and_north_stay_as_they_are() -> None:
@@ -149,6 +158,12 @@ def test_the_file_of_a_rotated_globe(shared: Path) -> None:
     made = Turn()(given, Transforms())
     before, after = (np.hypot(u.values, v.values) for u, v in (given, made))
     assert np.allclose(before, after) and not np.allclose(made[0].values, given[0].values)
+    # In closed form, but at the poles of the globe and of the rotated sphere.
+    angle = _angle("rotated", given[0].grid, (-20.0, -40.0))
+    x, y = (field.values for field in given)
+    far = np.abs(given[0].grid.latitudes) < 88
+    assert np.allclose(made[0].values[far], (np.cos(angle) * x - np.sin(angle) * y)[far], rtol=0, atol=1e-3)
+    assert np.allclose(made[1].values[far], (np.sin(angle) * x + np.cos(angle) * y)[far], rtol=0, atol=1e-3)
 
 
 def _recipe(folder: Path, param: str, do: str) -> Any:

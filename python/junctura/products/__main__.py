@@ -31,6 +31,7 @@ from junctura.products._view import View
 _POOL = "unix:default"
 # So many of what failed are shown; --json has all.
 _SHOWN = 20
+_WORKERS_SHOWN = 8
 # So much is shown of why, in characters.
 _CAUSE_MAX = 400
 
@@ -266,6 +267,7 @@ def document(report: Report) -> dict[str, Any]:
         "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
         **{name: getattr(report, name) for name in names},
         "product_latency_ms": report.latency_ms,
+        "workers": [{"pid": pid, "peak_bytes": peak} for pid, peak in report.workers.items()],
     }
 
 
@@ -274,6 +276,8 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
     if report.made:
         latency = report.latency_ms
         lines.append(f"half of them {latency['p50']:.0f} ms after their last field, 95 % {latency['p95']:.0f} ms")
+    if report.workers:
+        lines.append(_memory_in_words(sorted(report.workers.values(), reverse=True)))
     if report.kept:
         lines.append(f"{report.kept} were there already")
     if report.deaths:
@@ -286,6 +290,13 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
         lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
         lines += [f"nearest: {text}" for text in report.nearest]
     return "\n".join(lines)
+
+
+def _memory_in_words(peaks: Sequence[int]) -> str:
+    """The most memory of each worker, the largest first."""
+    each = ", ".join(f"{peak / 1e6:.0f}" for peak in peaks[:_WORKERS_SHOWN])
+    more = ", ..." if len(peaks) > _WORKERS_SHOWN else ""
+    return f"peak memory of {len(peaks)} workers: {each}{more} MB"
 
 
 def _wrong_in_words(left_out: Sequence[str]) -> list[str]:

@@ -227,7 +227,7 @@ class Broker:
                 self._take_inputs(inputs)
                 self.desk.give()
                 # What has come may be more to give.
-                if self.crew.take(self.desk.take):
+                if self.crew.take(self._take_done):
                     self._patience.progressed()
                 else:
                     self._wait()
@@ -375,6 +375,11 @@ class Broker:
     def _make_weights(self, weights: Weights, then: Callable[[], None]) -> None:
         # What cannot be made is told by those who need it.
         self.desk.add(lambda number: Task(number, weights=weights), lambda _: then(), time.monotonic())
+
+    def _take_done(self, done: Done) -> None:
+        if done.worker:
+            self.report.workers[done.worker] = max(self.report.workers.get(done.worker, 0), done.peak_bytes)
+        self.desk.take(done)
 
     def _take_nodes(self, done: Done, came: float) -> None:
         self._came.update(dict.fromkeys(done.kept, came))

@@ -41,7 +41,7 @@ def located(field: Field, file: str) -> Field:
         The file cannot be read, or has no places, or not as many as the field has points.
 
     """
-    if field.grid.kind != "listed" or np.isfinite(field.grid.latitudes).all():
+    if field.grid.is_located:
         return field
     path = Path(file)
     try:

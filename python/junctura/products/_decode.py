@@ -8,6 +8,8 @@ of `junctura.field`. What has no such name is refused by the name that GRIB has 
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -19,7 +21,8 @@ import junctura
 from junctura import _forks, _messages
 from junctura._labels import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.field import FLAGS, Order, mars_of, octets_of, order_of, values_of, values_of_simple
+from junctura.field import FLAGS, Order, Step, mars_of, octets_of, order_of, values_of, values_of_simple
+from junctura.field._time import day_of, seconds_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import (
@@ -33,7 +36,7 @@ from junctura.products._grid import (
     regular_ll,
     spectral,
 )
-from junctura.products._header import LEVEL, header_of, level_of
+from junctura.products._header import LEVEL, header_of, keys_of, level_of, sections_of
 from junctura.products._turning import ALONG_GRID
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
@@ -116,7 +119,7 @@ class _Read(NamedTuple):
 def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
     eccodes = needed("eccodes", "products")
     with _messages.opened(eccodes, message) as handle:
-        sections = _sections(message)
+        sections = sections_of(message, 5)
         of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
         header = header_of(message, sections)
         return _field(_Message(eccodes, handle, message, of_grid, of_parameter), header, attributes)
@@ -213,17 +216,6 @@ def one_field(message: bytes) -> _messages.Announced:
     return announced
 
 
-def _sections(message: bytes) -> dict[int, bytes]:
-    """Those of edition 2 before its values, by their numbers; of edition 1 none."""
-    found: dict[int, bytes] = {}
-    at = 16 if message[7] == 2 else len(message)
-    while at < len(message) - 4 and 5 not in found:
-        length = int.from_bytes(message[at : at + 4], "big")
-        found[message[at + 4]] = message[at : at + length]
-        at += length
-    return found
-
-
 def _about_grid(sections: Mapping[int, bytes]) -> bytes:
     """What tells one grid from another."""
     return sections.get(3, b"")
@@ -266,6 +258,11 @@ def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
 def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> _Read:
     on, values = _ON.get(message.grid_type(), _listed)(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
+    if "number" not in known and known.get("type") != "cf" and "typeOfEnsembleForecast" in keys_of(header):
+        # Of members of other centers MARS has none.
+        known["number"] = int(message.text("perturbationNumber"))
+    if not {"step", "hdate"} & known.keys() and (step := _step_since(message, known)):
+        known["step"] = step
     if isinstance(on, str) and message.has(ALONG_GRID) and message.number(ALONG_GRID):
         known[ALONG_GRID] = -1 if message.has("iScansNegatively") and message.number("iScansNegatively") else 1
     units = message.units()
@@ -291,10 +288,16 @@ def _attributes(message: _Message) -> dict[str, Any]:
     if "param" in found:
         short = message.text("shortName")
         number = int(message.eccodes.codes_get_long(message.handle, "paramId"))
-        found["param"] = str(found["param"]) if short in _UNKNOWN else short
+        found["param"] = (str(found["param"]) if number else _codes(message)) if short in _UNKNOWN else short
         if number:
             found["paramId"] = number
     return found
+
+
+def _codes(message: _Message) -> str:
+    """The parameter without a name, as schemas have it: discipline, category and number; 0 in edition 1."""
+    keys = ("discipline", "parameterCategory", "parameterNumber")
+    return ".".join(map(message.text, keys)) if message.content[7] == 2 else "0"
 
 
 def _over_steps(message: _Message) -> dict[str, Any]:
@@ -303,6 +306,30 @@ def _over_steps(message: _Message) -> dict[str, Any]:
     if kind not in _OVER_STEPS:
         return {}
     return {"stepType": kind, "stepStart": message.text("startStep")}
+
+
+def _step_since(message: _Message, known: Mapping[str, Any]) -> str:
+    """From the date of MARS to the valid time, of fields that have no step there, as monthly means; empty if that is 0.
+
+    A date that is none is refused where it is asked for.
+    """
+    if "date" not in known or not message.has("validityDate"):
+        return ""
+    date, time = (_digits(known.get(word, 0)) for word in ("date", "time"))
+    with contextlib.suppress(ValueError):
+        seconds = _moment(message.text("validityDate"), message.text("validityTime")) - _moment(date, time)
+        return Step(round(seconds), round(seconds)).words if seconds > 0 else ""
+    return ""
+
+
+def _moment(day: str, time: str) -> float:
+    """In seconds."""
+    begin = dt.datetime.combine(day_of(day), dt.time(), dt.timezone.utc)
+    return begin.timestamp() + seconds_of(time.zfill(4))
+
+
+def _digits(said: Any) -> str:
+    return str(said).replace("-", "").replace(":", "")
 
 
 def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:

@@ -120,6 +120,11 @@ class Grid:
         """How many points it has."""
         return math.prod(self.shape)
 
+    @property
+    def is_located(self) -> bool:
+        """Whether it is known where its points are."""
+        return self.kind != "listed" or bool(np.isfinite(self.latitudes).all())
+
     def points(self) -> tuple[Floats, Floats]:
         """Latitudes and longitudes of all points in the order of the values."""
         if not self.is_regular:
@@ -245,7 +250,7 @@ def _grid(name: str) -> Grid | Spectral:
     if whole == "points":
         return points(_places(name, rest))
     if match := re.fullmatch(r"(\w+):([12]):([\w-]+)", name):
-        return _listed(name, match[1], int(match[2]), match[3])
+        return _listed(name, match[1])
     if match := re.fullmatch(r"(\d{1,9})x(\d{1,9})", whole):
         return regular_area(int(match[1]), int(match[2]), *_floats(name, rest.split("/"), 4))
     if at:
@@ -301,11 +306,17 @@ def listed_name(kind: str, edition: int, section: bytes) -> str:
     return f"{kind}:{edition}:{base64.urlsafe_b64encode(zlib.compress(section, 9)).decode().rstrip('=')}"
 
 
-def _listed(name: str, kind: str, edition: int, text: str) -> Grid:
+def stating(name: str) -> bytes:
+    """A message with the grid section of a listed grid, and all values 0."""
+    _, edition, text = name.partition("#")[0].split(":")
+    # Sections of reduced grids have two bytes for each row.
+    section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
+    return _stating(int(edition), section)
+
+
+def _listed(name: str, kind: str) -> Grid:
     try:
-        # Sections of reduced grids have two bytes for each row.
-        section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
-        layout, pole = decoded(_stating(edition, section), _layout_and_pole, has_places=True)
+        layout, pole = decoded(stating(name), _layout_and_pole, has_places=True)
     except (ValueError, zlib.error, Corrupt) as error:
         raise InvalidArgument(f"grid {name[:40]}", f"places of points cannot be computed from it: {error}") from error
     size = math.prod(layout.shape)
@@ -505,6 +516,11 @@ def _within(
 
 def _area(north: float, west: float, south: float, east: float) -> str:
     return f"area {_number(north)}/{_number(west)}/{_number(south)}/{_number(east)}"
+
+
+def check_area(north: float, west: float, south: float, east: float) -> None:
+    """Raises `InvalidArgument` where an area has no such edges."""
+    _check_edges(_area(north, west, south, east), north, west, south, east)
 
 
 def _check_edges(subject: str, north: float, west: float, south: float, east: float) -> None:

@@ -45,6 +45,17 @@ def header_of(message: bytes, sections: Mapping[int, bytes]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
+def sections_of(message: bytes, last: int) -> dict[int, bytes]:
+    """Those of edition 2 to this one, by their numbers; of edition 1 none."""
+    found: dict[int, bytes] = {}
+    at = 16 if message[7] == 2 else len(message)
+    while at < len(message) - 4 and last not in found:
+        length = int.from_bytes(message[at : at + 4], "big")
+        found[message[at + 4]] = message[at : at + length]
+        at += length
+    return found
+
+
 def _of_edition_2(sections: Mapping[int, bytes]) -> dict[str, int]:
     issued, product = sections.get(1, b""), sections.get(4, b"")
     if len(issued) < 21 or len(product) < 34:

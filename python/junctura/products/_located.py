@@ -91,11 +91,38 @@ def weights(source: Grid, target: Grid, method: str) -> Any:
     return by_area
 
 
+def around(source: Grid, latitudes: Floats, longitudes: Floats) -> tuple[Integers, Floats]:
+    """The points of a grid around places, and how much `linear` takes of each; outside all shares are 0.
+
+    Raises
+    ------
+    Unsupported
+        As `weights`.
+
+    """
+    places, cells = _cells_of(source)
+    middle = places.mean(axis=0)
+    least = _least(places, middle)
+    count = 4 if isinstance(cells, _Quadrilaterals) else 3
+    points, shares = np.zeros((latitudes.size, count), np.intp), np.zeros((latitudes.size, count))
+    for first in range(0, latitudes.size, _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        some = directions(latitudes[part], longitudes[part])
+        near = np.flatnonzero(some @ middle >= least)
+        if len(near):
+            points[first + near], shares[first + near] = cells.around(some[near])
+    return points, shares
+
+
+def _least(places: Floats, middle: Floats) -> float:
+    """How far from the middle points are, as a product; where they are all around, everywhere."""
+    return float((places @ middle).min()) - _RIM if np.linalg.norm(middle) > _RIM else -2.0
+
+
 def _links(places: Floats, cells: _Cells, target: Grid, *, is_nearest: bool) -> Iterator[tuple[Any, Any, Floats]]:
     """Points of the target, points of the source, and weights, some at a time."""
     middle = places.mean(axis=0)
-    # How far from the middle points are; where they are all around, everywhere.
-    least = (places @ middle).min() - _RIM if np.linalg.norm(middle) > _RIM else -2.0
+    least = _least(places, middle)
     north, east = target.points()
     yield np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0)
     for first in range(0, target.size, _AT_ONCE):

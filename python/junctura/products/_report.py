@@ -63,6 +63,9 @@ class Report:
         they are the most that it can have been.
     deaths
         How many workers died.
+    workers
+        By their process numbers, the most bytes of memory that each worker, or a process that made weights for it, had
+        resident. Fields in the shared memory of pools count in each worker that has read them.
     unannounced, unannounced_cause
         How many products are there that could not be announced, and why.
     seconds
@@ -82,6 +85,7 @@ class Report:
     decodes: int = 0
     decodes_per_input_max: int = 0
     deaths: int = 0
+    workers: dict[int, int] = field(default_factory=dict)
     unannounced: int = 0
     unannounced_cause: str = ""
     seconds: float = 0.0

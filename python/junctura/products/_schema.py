@@ -152,7 +152,7 @@ _PLACES = Either(
     (_POINTS, Record({"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places")),
     "Brings the fields to places: `grid` of a list",
 )
-_CROP = Record(
+EDGES = Record(
     {
         "north": Number("Degrees", -90, 90),
         "west": Number("Degrees", -360, 360),
@@ -160,6 +160,13 @@ _CROP = Record(
         "east": Number("Degrees", -360, 720),
     },
     ("north", "west", "south", "east"),
+)
+_DEGREES = r"-?[0-9]{1,3}(\.[0-9]{1,9})?"
+_CROP = Either(
+    (
+        EDGES,
+        Text("In the form of MARS", rf"^{_DEGREES}(/{_DEGREES}){{3}}$", "an area as north/west/south/east in degrees"),
+    ),
     "Keeps the rows and columns within an area",
 )
 _THRESHOLDS = {

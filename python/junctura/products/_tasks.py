@@ -136,6 +136,8 @@ class Done:
         How many messages were decoded for it, at most: who died while it had the task counts as having decoded one.
     seconds
         How long it took.
+    worker, peak_bytes
+        The process that did it, and the most memory that it has had resident so far.
 
     """
 
@@ -149,6 +151,7 @@ class Done:
     decodes: int = 0
     seconds: float = 0.0
     worker: int = 0
+    peak_bytes: int = 0
 
 
 def write_job(job: Job) -> bytes:

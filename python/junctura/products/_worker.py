@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import junctura
+from junctura._machine import peak_bytes
 from junctura.products import _tasks
 from junctura.products._decode import decodes, field_of
 from junctura.products._field import Field
@@ -151,7 +152,8 @@ class Worker:
         # How far the others came nobody knows.
         count = decodes() - before + (lost if task.inputs else 0)
         seconds = time.monotonic() - begun
-        return Done(**{**vars(done), "decodes": count, "seconds": seconds, "worker": os.getpid()})
+        about = {"decodes": count, "seconds": seconds, "worker": os.getpid(), "peak_bytes": peak_bytes()}
+        return Done(**{**vars(done), **about})
 
     def _do(self, task: Task) -> Done:
         if task.weights is not None:

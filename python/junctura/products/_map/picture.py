@@ -40,7 +40,8 @@ def picture(field: Field, to: Output) -> Image.Image:
     Raises
     ------
     InvalidArgument
-        The field is spectral, the map would have too many pixels, or there are no such colours, or units.
+        The field is spectral, or no header states where its points are; the map would have too many pixels, or there
+        are no such colours, or units.
 
     """
     is_what = meaning(field)
@@ -77,7 +78,7 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if lies.kind == "points":
         index[index == _AT_OUTSIDE] = _AT_BLANK
     if lies.kind != "points":
-        made_of = samples(lies.name, view)
+        made_of = samples(lies, view)
         sampled = made_of.of(look.values)
         index[made_of.pixels] = _indices(sampled, look.bar, _hatch(view)[made_of.pixels])
     pixels = palette[index].view(np.uint8).reshape(-1, 4)

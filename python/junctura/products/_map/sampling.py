@@ -2,7 +2,7 @@
 
 A pixel lies between two rows, and in each of them between two columns: its value is between these four (bilinear).
 Where one of them is missing it is the nearest one's, missing or not, so that edges of what is missing stay where they
-are.
+are. Of grids whose points are listed it lies in a cell of neighbors, as for the operation `grid`, and outside in none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from junctura.products._cache import Bounded
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, grid
+from junctura.products._grid import Grid
+from junctura.products._located import around
 from junctura.products._map.projection import Mask, View
 
 Singles: TypeAlias = npt.NDArray[np.float32]
@@ -75,19 +76,55 @@ class Samples:
         return np.where(self.south < 0.5, north, south)
 
 
-_kept: Bounded[Samples] = Bounded(_KEPT_BYTES_MAX)
+@dataclass(frozen=True)
+class CellSamples:
+    """Pixels in cells of neighbors: as `Samples`, each of some points and with a share of each.
+
+    Attributes
+    ----------
+    pixels
+        Which pixels of the map, counted row by row, lie within the grid.
+    points, shares
+        Of each pixel.
+
+    """
+
+    pixels: Indices
+    points: Indices
+    shares: Singles
+
+    def of(self, values: Floats) -> Singles:
+        """The values of the pixels."""
+        flat = values.ravel().astype(np.float32)
+        found: Singles = np.einsum("pc,pc->p", flat[self.points], self.shares)
+        unknown = np.isnan(found)
+        if unknown.any():
+            nearest = self.shares[unknown].argmax(axis=1)
+            found[unknown] = flat[self.points[unknown, nearest]]
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.pixels.nbytes + self.points.nbytes + self.shares.nbytes
 
 
-def samples(grid_name: str, view: View) -> Samples:
-    """What the pixels of a view are made of, for a grid that has rows."""
-    return _kept.get((grid_name, view), lambda: _samples(grid_name, view), lambda made: made.nbytes)
+_kept: Bounded[Samples | CellSamples] = Bounded(_KEPT_BYTES_MAX)
 
 
-def _samples(grid_name: str, view: View) -> Samples:
-    lies = grid(grid_name)
-    assert isinstance(lies, Grid)
-    rows = _Rows.of(lies)
+def samples(lies: Grid, view: View) -> Samples | CellSamples:
+    """What the pixels of a view are made of, for a grid that is no list of places."""
+    return _kept.get((lies.name, view), lambda: _samples(lies, view), lambda made: made.nbytes)
+
+
+def _samples(lies: Grid, view: View) -> Samples | CellSamples:
     latitudes, longitudes, seen = view.places()
+    if lies.kind == "listed":
+        pixels = np.flatnonzero(seen)
+        points, shares = around(lies, latitudes.ravel()[pixels], longitudes.ravel()[pixels])
+        is_in = shares.any(axis=1)
+        return CellSamples(pixels[is_in], points[is_in], shares[is_in].astype(np.float32))
+    rows = _Rows.of(lies)
     is_in = seen & rows.contain(latitudes, longitudes)
     return rows.samples(np.flatnonzero(is_in), latitudes[is_in], longitudes[is_in])
 

@@ -21,6 +21,8 @@ PIXELS_MAX = 16_000_000
 _GLOBE_CENTRE = (30.0, 10.0)
 # A rectangle has this many rows and columns, and this part of it has values.
 _LINES_MIN, _FILLED = 8, 0.9
+# Points with no gap of so many degrees of longitude between them go around the globe.
+_AROUND_GAP, _NEAR_POLE = 90.0, 80.0
 _Bounds = tuple[float, float, float, float]
 
 
@@ -30,13 +32,9 @@ def view_of(lies: Grid, to: Output, values: Floats | None = None) -> View:
     Raises
     ------
     InvalidArgument
-        The grid has no rows on parallels; or the map has more than `PIXELS_MAX` pixels, as has an area that is much
-        higher than wide.
+        The map has more than `PIXELS_MAX` pixels, as has an area that is much higher than wide.
 
     """
-    if lies.kind == "listed":
-        cause = f"fields on a grid {lies.name.partition(':')[0]} are not drawn: bring them to a grid first"
-        raise InvalidArgument("map", cause)
     found = _view(lies, to, None if values is None else _with_values(lies, values))
     if found.width * found.height > PIXELS_MAX:
         size = f"{found.width} x {found.height} pixels"
@@ -58,12 +56,28 @@ def _bounds(lies: Grid) -> _Bounds:
     """North, south, west and east of a cylindrical map: the globe, or the area with a margin where it has none."""
     if lies.is_global:
         return 90.0, -90.0, -180.0, 180.0
+    if lies.kind == "listed":
+        return _around(lies)
     north, south = float(lies.latitudes.max()), float(lies.latitudes.min())
     west, east = float(lies.longitudes.min()), float(lies.longitudes.max())
     margin = max(0.15 * (north - south), 0.15 * (east - west), 2.0) if lies.kind == "points" else 0.0
     if north - south <= 0 or east - west <= 0:
         margin = max(margin, 2.0)
     return min(north + margin, 90), max(south - margin, -90), west - margin, min(east + margin, west - margin + 360)
+
+
+def _around(lies: Grid) -> _Bounds:
+    """Of points that are listed: their parallels and meridians, or all of these where they go around a pole."""
+    north, south = float(lies.latitudes.max()), float(lies.latitudes.min())
+    longitudes = np.unique(np.mod(lies.longitudes, 360))
+    gaps = np.diff(longitudes, append=longitudes[0] + 360)
+    if gaps.max() < _AROUND_GAP:
+        # Rows next to a pole are as far from it as from one another, some degrees at most.
+        return (90.0 if north > _NEAR_POLE else north), (-90.0 if south < -_NEAR_POLE else south), -180.0, 180.0
+    west = float(longitudes[(gaps.argmax() + 1) % len(longitudes)])
+    west -= 360 if west >= 180 else 0
+    margin = 0.0 if north > south and gaps.max() < 360 else 2.0
+    return min(north + margin, 90), max(south - margin, -90), west - margin, west + 360 - float(gaps.max()) + margin
 
 
 def _with_values(lies: Grid, values: Floats) -> _Bounds | None:

@@ -17,7 +17,7 @@ from junctura.errors import InvalidArgument
 from junctura.products import _grid
 from junctura.products._coordinates import located
 from junctura.products._field import Field
-from junctura.products._grid import Grid, Spectral
+from junctura.products._grid import Grid, Spectral, check_area
 from junctura.products._operations._base import (
     Method,
     Operation,
@@ -27,6 +27,7 @@ from junctura.products._operations._base import (
     grouped,
     renamed,
 )
+from junctura.products._schema import EDGES
 from junctura.products._turning import ALONG_GRID, PAIRS, turned
 
 
@@ -210,9 +211,14 @@ class Crop(Operation):
     east: float
 
     @classmethod
-    def read(cls, value: dict[str, float]) -> Crop:
-        """As a recipe says it."""
-        return cls(**{edge: float(degrees) for edge, degrees in value.items()})
+    def read(cls, value: dict[str, float] | str) -> Crop:
+        """As a recipe states it: by names, or in the form of MARS."""
+        if isinstance(value, str):
+            value = dict(zip(EDGES.keys, map(float, value.split("/")), strict=True))
+            EDGES.check(value)
+        made = cls(**{edge: float(degrees) for edge, degrees in value.items()})
+        check_area(made.north, made.west, made.south, made.east)
+        return made
 
     @property
     def is_alone(self) -> bool:

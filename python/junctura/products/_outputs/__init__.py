@@ -87,6 +87,8 @@ def write(
     path = Path(path)
     if not fields:
         raise InvalidArgument(f"product {path.name}", "there are no fields")
+    if to.format != "grib2":
+        _check_located(fields)
     said = _checked(path, provenance)
     made: Callable[[Sequence[Field], Output], _place.Content]
     made = importlib.import_module(f"{__name__}.{_MODULES[to.format]}").made
@@ -117,6 +119,14 @@ def is_made(path: Path, fingerprint: str) -> bool:
         )
     except (OSError, ValueError):
         return False
+
+
+def _check_located(fields: Sequence[Field]) -> None:
+    for field in fields:
+        if not field.grid.is_located:
+            kind = field.grid.name.partition(":")[0]
+            cause = f"the header of its grid {kind} has no places of points: bring it to a grid, with `coordinates`"
+            raise InvalidArgument(f"field {field.param}", cause)
 
 
 def _checked(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:

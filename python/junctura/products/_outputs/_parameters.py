@@ -46,6 +46,12 @@ def is_known(param: str) -> bool:
     return has_codes or any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
 
 
+def has_units(field: Field, units: str) -> bool:
+    """Whether values in this unit are those of its parameter in GRIB, on some kind of level: heights in gpm or m."""
+    found = (_looked_up(key_of(field), is_on_pressure) for is_on_pressure in (False, True))
+    return any(known.units == units for known in found if known)
+
+
 def units_of(param: str) -> str:
     """The unit that ecCodes has for a parameter; empty where it knows none, or one that depends on the level."""
     found = {known.units for level in (False, True) if (known := _looked_up(_key(param), level))}

@@ -45,12 +45,13 @@ from junctura._native import _with_values
 from junctura.errors import InvalidArgument
 from junctura.products._field import Field
 from junctura.products._floats import Floats
-from junctura.products._grid import Grid, grid
-from junctura.products._header import keys_of, local_of, surfaces_of, with_local
+from junctura.products._grid import Grid, grid, stating
+from junctura.products._header import keys_of, local_of, sections_of, surfaces_of, with_local
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
-from junctura.products._outputs._parameters import key_of, parameter, set_key
+from junctura.products._outputs._parameters import has_units, key_of, parameter, set_key
 from junctura.products._outputs._quiet import quiet
+from junctura.products._turning import ALONG_GRID
 from junctura.products._units import Conversion, conversion
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
@@ -76,6 +77,8 @@ _PROCESSES = {"avg": 0, "accum": 1, "max": 2, "min": 3}
 _ECMWF = 98
 # Code table 4.5.
 _NO_SURFACE = 255
+# Flag table 3.4: columns lie one after another, or every second row goes the other way.
+_IN_OTHER_ORDER = 0x30
 # Code table 4.11: successive fields have the same forecast time, and base times that follow one another.
 _SUCCESSIVE_BASES = 1
 _LEVELS = {
@@ -105,18 +108,15 @@ def _message(field: Field, to: Output) -> bytes:
     is_what = meaning(field)
     if field.grid.kind == "points":
         raise InvalidArgument(_subject(field), "GRIB2 has no grid of places: write them as csv or netcdf")
-    if field.grid.kind == "listed":
-        kind = field.grid.name.partition(":")[0]
-        raise InvalidArgument(
-            _subject(field), f"it is on a grid {kind}, and is not written as GRIB2: bring it to a grid"
-        )
     template = _template(
         field.grid.name,
+        field.attributes.get(ALONG_GRID, 0),
         key_of(field),
         _level_keys(field, is_what),
         _product_keys(field, is_what),
         _packing_keys(to),
         local_of(field.header),
+        is_surface=_is_at_surface(field),
     )
     message = eccodes.codes_clone(template.message)
     try:
@@ -154,19 +154,27 @@ class _Template:
 
 @functools.lru_cache(maxsize=256)
 def _template(
-    grid_name: str, param: tuple[str, str | int], level: Keys, product: Keys, packing: Keys, local: bytes
+    grid_name: str,
+    along_grid: int,
+    param: tuple[str, str | int],
+    level: Keys,
+    product: Keys,
+    packing: Keys,
+    local: bytes,
+    *,
+    is_surface: bool,
 ) -> _Template:
     eccodes = needed("eccodes", "products")
-    message = eccodes.codes_grib_new_from_samples("GRIB2")
+    message = _on_listed(grid_name, along_grid) if grid_name.count(":") > 1 else _on_rows(grid_name)
     template = _Template(message)
     eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
-    _set_grid(message, grid_name)
     subject = f"field {param[1]}"
-    # The levels come first as parameters are told apart by them, too, and again as a parameter may have one of its own.
-    before, after = [pair for pair in level if pair[0] == "typeOfLevel" or "FixedSurface" in pair[0]], level
+    # The levels come first as parameters are told apart by them, too, and again as a parameter may have one of its own;
+    # not so what is at a surface by the words of MARS: its parameter states best which.
+    before = [pair for pair in level if pair[0] == "typeOfLevel" or "FixedSurface" in pair[0]]
     _set(message, subject, [*product, *before])
     _set_parameter(message, param)
-    _set(message, subject, after if len(after) > 1 else ())
+    _set(message, subject, level if len(level) > 1 and not is_surface else ())
     _set(message, subject, packing)
     return _with_local(template, subject, local, product) if local else template
 
@@ -196,15 +204,22 @@ def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
     try:
         set_key(message, param)
     except eccodes.CodesInternalError as error:
-        hint = "say its number by the attribute paramId, or write netcdf, which takes any name and units"
-        raise InvalidArgument(f"field {param[1]}", f"ecCodes knows no parameter of this {param[0]}: {hint}") from error
+        by_number = "" if param[0] == "paramId" else "state its number by the attribute paramId, or "
+        cause = f"ecCodes has no parameter of this {param[0]} in GRIB2: {by_number}write netcdf, which takes any"
+        raise InvalidArgument(f"field {param[1]}", cause) from error
+
+
+def _is_at_surface(field: Field) -> bool:
+    """Whether MARS has no more words for its level; so it is with mean sea level and the tropopause, too."""
+    second = keys_of(field.header).get("typeOfSecondFixedSurface", _NO_SURFACE)
+    return field.attributes.get("levtype") == "sfc" and second == _NO_SURFACE
 
 
 def _level_keys(field: Field, is_what: Meaning) -> Keys:
     kind = _LEVELS.get(is_what.levtype)
     surfaces = surfaces_of(field.header, field.attributes)
     is_layer = dict(surfaces).get("typeOfSecondFixedSurface", _NO_SURFACE) != _NO_SURFACE
-    if surfaces and (is_layer or kind is None or "levtype" not in field.attributes):
+    if surfaces and (is_layer or kind is None or _is_at_surface(field) or "levtype" not in field.attributes):
         return surfaces
     if kind is None:
         raise InvalidArgument(_subject(field), f"levtype {is_what.levtype!r} is not one of {', '.join(_LEVELS)}")
@@ -335,7 +350,7 @@ def _check_range(message: int, field: Field, is_what: Meaning) -> None:
 
 def _to_units_of_grib(field: Field, units: str) -> Conversion | None:
     known = parameter(field)
-    if known is None or not units or not known.units or units == known.units:
+    if known is None or not units or not known.units or has_units(field, units):
         return None
     try:
         return conversion(units, known.units)
@@ -366,6 +381,37 @@ def _set_values(message: int, field: Field, values: Floats) -> None:
         _set(message, _subject(field), [("bitmapPresent", 1), ("missingValue", _MISSING)])
         values = np.where(missing, _MISSING, values)
     needed("eccodes", "products").codes_set_values(message, values)
+
+
+def _on_listed(name: str, along_grid: int) -> int:
+    """A message on a grid as the message of the field stated it, with values row by row."""
+    eccodes = needed("eccodes", "products")
+    stated = eccodes.codes_new_from_message(stating(name))
+    try:
+        eccodes.codes_set(stated, "edition", 2)
+        if eccodes.codes_is_defined(stated, "scanningMode"):
+            eccodes.codes_set(stated, "scanningMode", eccodes.codes_get_long(stated, "scanningMode") & ~_IN_OTHER_ORDER)
+        if eccodes.codes_is_defined(stated, ALONG_GRID):
+            eccodes.codes_set(stated, ALONG_GRID, int(along_grid != 0))
+        of_grid = sections_of(bytes(eccodes.codes_get_message(stated)), 7)
+    finally:
+        eccodes.codes_release(stated)
+    sample = _Template(_sample())
+    usual = sections_of(bytes(eccodes.codes_get_message(sample.message)), 4)
+    body = b"".join([usual[1], of_grid[3], usual[4], of_grid[5], of_grid[6], of_grid[7], b"7777"])
+    whole = b"GRIB\0\0\0\2" + (16 + len(body)).to_bytes(8, "big") + body
+    return int(eccodes.codes_new_from_message(whole))
+
+
+def _sample() -> int:
+    return int(needed("eccodes", "products").codes_grib_new_from_samples("GRIB2"))
+
+
+def _on_rows(name: str) -> int:
+    """A message on a regular or reduced grid."""
+    message = _sample()
+    _set_grid(message, name)
+    return message
 
 
 def _set_grid(message: int, name: str) -> None:

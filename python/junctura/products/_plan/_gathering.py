@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from junctura._yaml import Wrong
 from junctura.errors import Error, InvalidArgument
 from junctura.products._field import Field
+from junctura.products._grid import Spectral
 from junctura.products._make import Transforms
-from junctura.products._operations import Compute, Statistics, Window, telling
+from junctura.products._operations import Compute, Operation, Statistics, Turn, Window, Winds, telling
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
+from junctura.products._turning import ALONG_GRID, PAIRS
 from junctura.products._words import Key, Value, canonical, end_of, span_of
 
 
@@ -115,4 +117,52 @@ class Formulas(Each):
             key, beside = next(iter(self._waiting.items()))
             there, lacking = (", ".join(sorted(names)) for names in (beside.came, self._named - beside.came.keys()))
             raise InvalidArgument(f"fields {key}", f"{lacking} did not come beside {there} ({len(self._waiting)} such)")
+        return []
+
+
+_PARTNERS = {"vo": "d", "d": "vo", **PAIRS, **{north: east for east, north in PAIRS.items()}}
+
+
+class Pairs(Each):
+    """Winds: two components, or vorticity and divergence, are done with when both have come; all else goes on at once.
+
+    Parameters
+    ----------
+    grid
+        On which winds are made of spectral vorticity and divergence; empty where that is not asked for.
+
+    """
+
+    def __init__(self, grid: str) -> None:
+        self.grid, self.transforms = grid, Transforms()
+        self._waiting: dict[tuple[Key, str], Field] = {}
+
+    def take(self, item: Item) -> Sequence[Item]:
+        param = str(item.attributes.get("param", "")).partition(".")[0]
+        partner = _PARTNERS.get(param)
+        operation = None if partner is None else self._operation(param, item)
+        if operation is None or partner is None:
+            return [item]
+        beside = telling(item.attributes, "param")
+        other = self._waiting.pop((beside, partner), None)
+        if other is None:
+            self._waiting[beside, param] = item.field
+            return []
+        return [item.of(field) for field in operation([other, item.field], self.transforms)]
+
+    def _operation(self, param: str, item: Item) -> Operation | None:
+        """What is done with a field and its partner; None where it stays as it is."""
+        if param not in ("vo", "d"):
+            return Turn() if ALONG_GRID in item.field.attributes else None
+        if not isinstance(item.field.on, Spectral):
+            raise InvalidArgument(item.named, f"it is on {item.field.on.name[:40]}, and winds come of spectral fields")
+        if not self.grid:
+            raise InvalidArgument(item.named, "winds on which grid? write wind: {grid: 0.5/0.5}")
+        return Winds(self.grid)
+
+    def end(self) -> Sequence[Item]:
+        if self._waiting:
+            key, param = next(iter(self._waiting))
+            cause = f"{_PARTNERS[param]} did not come beside {param} ({len(self._waiting)} such)"
+            raise InvalidArgument(f"fields {key}", cause)
         return []

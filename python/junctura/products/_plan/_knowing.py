@@ -14,7 +14,8 @@ from junctura.products._words import values
 # Units of parameters that are no powers of others.
 _OTHERS = ("psu", "degree", "degrees", "degree true", "mol", "sr", "dbz", "du", "dobson", "bq")
 # What gives every field other values, so that the message that it came as is no longer it.
-_MAKES_VALUES = ("grid", "crop", "mask", "fill", "statistics")
+_MAKES_VALUES = ("grid", "wind", "crop", "mask", "fill", "statistics")
+_OF_WINDS = {"vo": "u", "d": "v"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Known:
         if name == "encode":
             self._check_grib()
             return replace(self, are_values=False)
+        if name == "wind" and self.params is not None:
+            return replace(self, are_values=True, params=tuple(_OF_WINDS.get(param, param) for param in self.params))
         if name in _MAKES_VALUES:
             return replace(self, are_values=True)
         # What a function gives nobody knows.

@@ -26,7 +26,7 @@ from junctura.products._plan._actions import (
     whole_grid,
 )
 from junctura.products._plan._flow import Counted, Flow
-from junctura.products._plan._gathering import Formulas, OverSteps
+from junctura.products._plan._gathering import Formulas, OverSteps, Pairs
 from junctura.products._plan._knowing import Known
 from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
@@ -200,6 +200,8 @@ def _action(name: str, value: Any, folder: Path) -> Action:
         return OverSteps(Statistics.read(value, 0))
     if name == "compute":
         return Formulas(Compute.read(value))
+    if name == "wind":
+        return Pairs(ToGrid.read(value["grid"]).grid if "grid" in value else "")
     if name == "encode":
         return Encode(Output("grib2", **value))
     if name == "print":

@@ -54,6 +54,11 @@ ACTIONS: dict[str, Spec] = {
     **OF_ALIASES,
     "statistics": OVER_STEPS_ONLY,
     "compute": OPERATIONS["compute"],
+    "wind": Record(
+        {"grid": OPERATIONS["grid"]},
+        doc="Vorticity and divergence (spectral) to u and v on a grid; components along the rows and columns of their "
+        "grid to east and north: when both fields have come",
+    ),
     "encode": Record(
         {key: spec for key, spec in FORMATS["grib2"].keys.items() if key not in ("name", "gather")},
         doc="Makes a message of GRIB edition 2",
