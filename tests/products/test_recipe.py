@@ -142,6 +142,15 @@ def test_files_come_in_the_order_in_which_they_can_be_complete() -> None:
     assert [file.attributes["step"] for file in read.wanted()] == [0, "3-6", "6-9", 12]
 
 
+def test_steps_before_the_base_time_have_windows_and_names() -> None:
+    read = asked(
+        "format: grib2, name: 'x_{step:03}'", "statistics: {over: 3h, of: accumulation}", "param: t, step: -6/to/3/by/3"
+    )
+    files = list(read.wanted())
+    assert [file.name() for file in files] == ["x_-06--03", "x_-03-000", "x_000-003"]
+    assert [[key["step"] for key in file.inputs] for file in files] == [[-6, -3], [-3, 0], [3]]
+
+
 def test_windows_gather_the_steps_behind_their_start() -> None:
     read = asked(
         "format: grib2, name: 'x_{step:02}'", "statistics: {over: 12h, of: mean}", "param: t, step: 0/to/24/by/6"
@@ -678,6 +687,10 @@ def test_templates_know_their_words() -> None:
         ("step", "60m/1h30m/1d/45s", (1, "90m", 24, "45s")),
         ("step", "0-90m/60m-90m", ("0m-90m", "60m-90m")),
         ("step", "1h-90m", ("60m-90m",)),
+        # Before the base time.
+        ("step", "-6/to/3/by/3", (-6, -3, 0, 3)),
+        ("step", -1, (-1,)),
+        ("step", ["-1h30m", "-6--3", "-3-0", "-90m-30m"], ("-90m", "-6--3", "-3-0", "-90m-30m")),
         ("step", "0-24h", ("0-24",)),
         ("time", "0/to/18/by/6", ("0000", "0600", "1200", "1800")),
         ("time", "0000/to/0200/by/30m", ("0000", "0030", "0100", "0130", "0200")),
@@ -707,7 +720,26 @@ def test_values_are_written_out_in_one_form(word: str, given: Any, found: tuple[
     assert all(canonical(word, value) == value for value in found)
 
 
-@pytest.mark.parametrize("given", ["", "1/", "/", "to", "to/1", "0/by/6", "0/to", "a/to/b", [["0"]], None, True, -1])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "1/",
+        "/",
+        "to",
+        "to/1",
+        "0/by/6",
+        "0/to",
+        "a/to/b",
+        [["0"]],
+        None,
+        True,
+        "--1",
+        "1-",
+        "-3--6",
+        "-6/to/0/by/-3",
+    ],
+)
 def test_what_is_no_value_is_refused(given: Any) -> None:
     with pytest.raises(Wrong):
         values("step", given)

@@ -139,7 +139,7 @@ class Statistics(Operation):
         )
 
     def _needs_start(self, window: Window) -> bool:
-        return "accumulation" in self.of and window.span.start > 0
+        return "accumulation" in self.of and window.span.start != 0
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         return [
