@@ -137,6 +137,11 @@ def test_an_ensemble_gathers_members() -> None:
     assert [key["number"] for key in files[1].inputs] == [1, 2]
 
 
+def test_winds_are_asked_for_by_the_names_of_vorticity_and_divergence() -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"do.wind: .* write vo and d"):
+        asked(do="wind: {grid: 10/10}", fields="param: [138, 155], step: 0, number: 1, levelist: 850")
+
+
 def test_files_come_in_the_order_in_which_they_can_be_complete() -> None:
     read = asked("format: csv, name: 'x{step}'", fields="param: t, step: 12/0/6-9/3-6")
     assert [file.attributes["step"] for file in read.wanted()] == [0, "3-6", "6-9", 12]

@@ -20,7 +20,7 @@ from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import ALIASES, RECIPE, WORDS
 from junctura.products._units import unit
-from junctura.products._words import Key, Value, span_of, step_at, values
+from junctura.products._words import Key, Value, number_of, span_of, step_at, values
 
 _INPUTS_MAX = 1_000_000
 _FILES_MAX = 100_000
@@ -120,6 +120,8 @@ def _is_of_periods(statistics: dict[str, Any]) -> bool:
 
 
 def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
+    if name == "wind" and {138, 155} & set(map(number_of, words["param"])):
+        raise Wrong("vorticity and divergence are found by their names: write vo and d in from, not their numbers")
     if name == "wind":
         return Winds(_grid_of_wind(value, later)) if {"vo", "d"} & set(words["param"]) else Turn()
     if name == "statistics" and _is_of_periods(value):

@@ -146,6 +146,22 @@ def _length(text: str, unit: str) -> int | None:
     return -length if text.startswith("-") else length
 
 
+def number_of(param: Value) -> int | None:
+    """The identifier that ecCodes gives a parameter which is a number, alone or with that of its table; None of others.
+
+    Examples
+    --------
+    >>> number_of("131"), number_of("131.128"), number_of("20.3"), number_of("u")
+    (131, 131, 3020, None)
+
+    """
+    found = re.fullmatch(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?", str(param))
+    if found is None:
+        return None
+    table = int(found[2] or 128)
+    return int(found[1]) + (0 if table == 128 else table * 1000)
+
+
 def step_at(seconds: int) -> Value:
     """The step so many seconds after the base time: whole hours, or a text as 90m."""
     return seconds // 3600 if seconds % 3600 == 0 else Step(seconds, seconds).words
