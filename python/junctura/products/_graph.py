@@ -149,7 +149,7 @@ class Graph:
         return node.number
 
     def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
-        """The inputs that an object of these attributes is; as in selectors, a parameter is asked for by number, too."""
+        """The inputs that an object of these attributes is; as in selectors, parameters have numbers, too."""
         try:
             param = canonical("param", attributes["param"])
         except (KeyError, Wrong):
