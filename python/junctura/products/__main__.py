@@ -128,6 +128,11 @@ def _pool_of(given: argparse.Namespace) -> str | None:
     return str(given.pool or _POOL)
 
 
+def _is_started(given: argparse.Namespace) -> bool:
+    """Whether a server is started where none runs: as by all commands that wait, where it was not named."""
+    return given.pool is None and not given.behind and not given.now
+
+
 def _plan_of(given: argparse.Namespace) -> Plan | None:
     """A plan among recipes is a mistake of the command line, or of one file where all others are to be used."""
     return None if given.keep_going and len(given.files) > 1 else plan_of(given.files)
@@ -155,7 +160,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
 def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
-    options |= {"now": given.now, "patience": given.patience}
+    options |= {"now": given.now, "patience": given.patience, "start": _is_started(given)}
     is_interrupted = False
     with View(given.quiet) as view:
         broker = Broker(
@@ -215,7 +220,7 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
         print(json.dumps(checked, indent=1) if given.json else in_words)
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    options |= {"name": given.name, "now": given.now, "patience": given.patience}
+    options |= {"name": given.name, "now": given.now, "patience": given.patience, "start": _is_started(given)}
     with View(given.quiet) as view:
         told = _nothing if given.quiet else view.say
         ran = run(

@@ -89,6 +89,8 @@ class Broker:
         A pool in which each product is announced, as soon as it is there; by default none.
     memory
         Bytes for decoded fields; by default half of what there is. What has no room in it goes to a disk.
+    start
+        Whether to start a server for `source`, of this user, where none runs.
 
     """
 
@@ -110,12 +112,13 @@ class Broker:
         ready: Callable[[], None] | None = None,
         announce: str | None = None,
         memory: int | None = None,
+        start: bool = False,
     ) -> None:
         self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
-        self.source = opened(source, store, name, self._asked())
+        self.source = opened(source, store, name, self._asked(), start=start, waits=waits)
         # What else comes is not waited for.
         self._is_now = now or source is None
         self._patience, self._waits = Patience(patience), waits
