@@ -7,6 +7,7 @@ import copy
 import datetime
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import junctura
 from junctura._yaml import Document, Wrong, documents
 from junctura.products import _schema
+from junctura.products.__main__ import main
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
 from junctura.products._recipe import Recipe, load_all
@@ -135,6 +137,34 @@ def test_an_ensemble_gathers_members() -> None:
     assert [file.attributes["step"] for file in files] == [0, 6, 12]
     assert "number" not in files[0].attributes
     assert [key["number"] for key in files[1].inputs] == [1, 2]
+
+
+def test_a_single_statistic_of_an_ensemble_needs_no_list() -> None:
+    fields, to = "param: t, step: 0, number: 1/2", "format: csv, name: x"
+    for one in ("mean", "{probability: {above: 1}}"):
+        alone, listed = (asked(to, f"ensemble: {of}", fields) for of in (one, f"[{one}]"))
+        assert [made.text for made in alone.operations] == [made.text for made in listed.operations]
+
+
+@pytest.mark.parametrize(
+    ("form", "remedy"),
+    [("png", "write {number} in the name"), ("csv", "write {number} in the name, or gather: number")],
+)
+def test_two_files_of_one_name_are_told_apart_by_what_the_error_names(form: str, remedy: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f'two files have the name "x": .*; {re.escape(remedy)}$'):
+        asked(f"format: {form}, name: x", fields="param: t, step: 0, number: 1/2")
+
+
+@pytest.mark.parametrize(
+    ("param", "said"), [("t2m", "no parameter t2m; did you mean 2t?"), ("tq", "no parameter tq"), ("2t", ""), (167, "")]
+)
+def test_a_check_names_parameters_that_nobody_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], param: str | int, said: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(f"{{product: a, from: {{param: {param}}}, to: {{format: csv, name: a}}}}")
+    assert main([str(tmp_path / "a.yaml"), "--check"]) == 0
+    out = capsys.readouterr().out
+    assert said in out if said else "no parameter" not in out
 
 
 def test_winds_are_asked_for_by_the_names_of_vorticity_and_divergence() -> None:

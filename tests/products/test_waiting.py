@@ -89,7 +89,7 @@ def test_what_nobody_can_offer_any_more_is_named_with_the_nearest_that_is_there(
     assert failed.cause.startswith("it waits for levelist=850,number=1")
     assert report.ended == "no client is connected that could offer what is missing"
     (first, second, third) = heard.lines
-    assert first.startswith("waits for 1 fields, of 1 products: levelist=850,number=1,param=")
+    assert first.startswith("waits for 1 field, of 1 product: levelist=850,number=1,param=")
     assert (second, third) == (near, report.ended)
 
 

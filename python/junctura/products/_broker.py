@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import junctura
+from junctura._screen import counted
 from junctura.errors import Closed, Disconnected, InvalidArgument
 from junctura.products import _tasks
 from junctura.products._announce import Announcer
@@ -302,7 +303,8 @@ class Broker:
 
     def _waiting(self, products: Sequence[Product], near: Iterable[Near], names: Sequence[str]) -> list[str]:
         keys = self._missing(products)
-        lines = [f"waits for {len(keys)} fields, of {len(products)} products: {in_words(keys)}"]
+        of = counted(len(products), "product")
+        lines = [f"waits for {counted(len(keys), 'field')}, of {of}: {in_words(keys)}"]
         lines += [one.text for one in near]
         if self._departures.are_unseen:
             lines.append(f"nobody called {' or '.join(self._departures.names)} has been there yet")

@@ -265,8 +265,11 @@ def _check_names(recipe: Recipe) -> None:
     for attributes in recipe.files():
         name = file_name(template, {**known, **attributes})
         if name in seen:
-            one, other = _difference(seen[name], attributes)
-            raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}')
+            words = [word for word in attributes if attributes[word] != seen[name][word]]
+            one, other = (", ".join(f"{word} {of[word]}" for word in words) for of in (seen[name], attributes))
+            gather = "" if recipe.output.format == "png" else f", or gather: {words[0]}"
+            remedy = f"write {{{words[0]}}} in the name{gather}"
+            raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}; {remedy}')
         seen[name] = attributes
 
 
@@ -280,9 +283,3 @@ def _check_words(template: Template, recipe: Recipe) -> None:
         raise Wrong(f'"{{{word}}}" has no single value: a file has all of them')
     if word is not None:
         raise Wrong(f'"{{{word}}}" is no word of a file{nearest(word, known)}')
-
-
-def _difference(one: Key, other: Key) -> tuple[str, str]:
-    words = [word for word in one if one[word] != other[word]]
-    both = [", ".join(f"{word} {attributes[word]}" for word in words) for attributes in (one, other)]
-    return both[0], both[1]
