@@ -350,7 +350,9 @@ def flat(
     if array.ndim != 1 or array.size != room:
         shapes = " and ".join(str(box) for box in boxes) or "nothing"
         raise InvalidArgument("piece", f"the rank has {shapes}, {room} elements in memory, and not {array.shape}")
-    return np.ascontiguousarray(array), array.dtype.str
+    # NumPy gives no buffer of times; that they are no elements of such an array is for the layout to say.
+    text, array = array.dtype.str, array.view(np.int64) if array.dtype.kind in "mM" else array
+    return np.ascontiguousarray(array), text
 
 
 def _ravel(array: Array, box: tuple[int, ...], order: Literal["C", "F"]) -> Array:

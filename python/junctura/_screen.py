@@ -45,6 +45,11 @@ def status_of(program: Callable[[], int]) -> int:
     return status
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 file, 2 files."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _forget(stream: TextIO) -> None:
     # Python says the rest when it ends.
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:

@@ -161,7 +161,7 @@ def readme_block() -> str:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    found = [block.code for block in module.blocks((ROOT / "README.md").read_text()) if "import junctura" in block.code]
+    found = [block.code for block in module.blocks(ROOT / "README.md") if "import junctura" in block.code]
     return str(found[0])
 
 

@@ -57,6 +57,22 @@ def texts(made: Graph) -> list[str]:
     return [one.operation.name if one.operation else str(one.key) for one in made.nodes]
 
 
+@pytest.mark.parametrize(
+    ("asked", "without_name", "without_number"),
+    [("131", 1, 0), ("131.128", 0, 0), ("u", 0, 1), ("[u, 131]", 1, 1), ("[131, '131.128', u]", 1, 1)],
+)
+def test_a_parameter_is_found_by_its_number_as_by_a_selector(
+    asked: str, without_name: int, without_number: int
+) -> None:
+    made = graph(f"product: p\nfrom: {{param: {asked}, step: 0}}\nto: {{format: csv, name: p}}\n")
+    wind = {"param": "u", "paramId": 131, "step": "0"}
+    assert made.inputs(wind) == inputs(made)
+    assert made.inputs({**wind, "param": "v", "paramId": 132}) == []
+    # A field that has no name, as of a store of FDB, and one that has no number.
+    assert len(made.inputs({"param": "131", "step": "0"})) == without_name
+    assert len(made.inputs({"param": "u", "step": "0"})) == without_number
+
+
 def test_products_share_inputs_and_what_is_done_first() -> None:
     made = graph(GRID, UNITS, WINDS)
     names = texts(made)

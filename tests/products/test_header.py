@@ -13,7 +13,7 @@ from broker_runs import broker
 from grib_messages import latlon, messages
 
 import junctura
-from junctura.products._decode import decode
+from junctura.products._decode import decode, field_of
 from junctura.products._operations import Compute, Ensemble, Fill
 from junctura.products._outputs import Output, write
 from junctura.products._plan._item import Item
@@ -105,6 +105,22 @@ def test_local_sections_of_ecmwf_are_kept_with_the_words_that_a_field_has_now(tm
     assert said["grib2LocalSectionNumber"] == str(number)
 
 
+def test_a_field_of_ecmwf_without_a_local_section_is_written_without_one(tmp_path: Path) -> None:
+    """Its class in a store is the name of the centre, which is no class of MARS."""
+    source = message(shortName="t")
+    (tmp_path / "source.grib").write_bytes(source)
+    (found,) = junctura.Store.from_grib(tmp_path / "store", tmp_path / "source.grib").list()
+    assert found.attributes["class"] == "ecmf"
+    field = decode(source, found.attributes)
+    mean = Ensemble.read(["mean", {"percentile": 10}])([field.having(field.values, number=1)], None)  # type: ignore[arg-type]
+    for made in product(tmp_path, field, *mean):
+        assert keys_of(made, "centre", "shortName", "localUsePresent") == {
+            "centre": "ecmf",
+            "shortName": "t",
+            "localUsePresent": "0",
+        }
+
+
 @pytest.mark.parametrize("codes", [(0, 1, 250), (10, 0, 200), (0, 1, 192)])
 def test_parameters_without_a_name_keep_their_codes(tmp_path: Path, codes: tuple[int, int, int]) -> None:
     names = ("discipline", "parameterCategory", "parameterNumber")
@@ -150,13 +166,17 @@ to: {format: grib2, bits: 24, name: b.grib2}
         assert keys_of(made, *ISSUED) == keys_of(source, *ISSUED)
 
 
-def test_what_only_decoding_tells_is_not_offered_to_a_schema_that_lacks_it() -> None:
+@pytest.mark.parametrize("schemas", ["mars", ["mars", "free"], "free"])
+def test_a_field_that_is_offered_as_an_array_keeps_what_only_decoding_tells(schemas: str | list[str]) -> None:
+    """Where a range of steps begins, and that winds are along their grid, which the schema of MARS has no words for."""
     about = {"class": "od", "expver": "1", "stream": "oper", "date": "20260101", "time": "0000", "type": "fc"}
-    field = decode(
-        message(shortName="mx2t6", stepRange="6-12"), {**about, "levtype": "sfc", "step": "12", "param": "mx2t6"}
-    )
-    for schema, start in (("mars", None), ("free", "6")):
-        with junctura.Pool(schema=schema) as pool:
-            Offer(pool, {} if schema == "mars" else {"name": "x"}).take(Item(field.attributes, field=field))
-            (found,) = pool.list()
-            assert found.attributes.get("stepStart") == start and found["stepType"] == "max"
+    about |= {"levtype": "sfc", "step": "12", "param": "mx2t6"}
+    field = decode(message(shortName="mx2t6", stepRange="6-12"), about)
+    tags = [] if schemas == "free" else ["mine"]
+    field = field.having(field.values, uvRelativeToGrid=-1, tags=tags or None)
+    with junctura.Pool(schema=schemas) as pool:
+        Offer(pool, {"name": "x"} if schemas == "free" else {}).take(Item(field.attributes, field=field))
+        found = pool.demand("param=mx2t6", timeout=10)
+        again = field_of(found, found.attributes).attributes
+        assert (again["stepStart"], again["stepType"], int(again["uvRelativeToGrid"])) == ("6", "max", -1)
+        assert list(again.get("tags", ())) == tags

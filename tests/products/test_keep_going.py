@@ -95,7 +95,7 @@ def test_what_is_right_is_made_and_the_status_says_that_something_is_missing(
 def test_a_check_says_what_would_be_made(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["a.yaml", "c.yaml", "--keep-going", "--check"]) == 1
     said = capsys.readouterr()
-    assert said.out.startswith("right: 1 files of 1 fields")
+    assert said.out.startswith("right: 1 file of 1 field")
     assert len(said.err.splitlines()) == 3
 
 

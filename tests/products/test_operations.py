@@ -26,6 +26,7 @@ from junctura.products._operations import (
     Crop,
     Ensemble,
     Fill,
+    FollowingSteps,
     Keep,
     Mask,
     Method,
@@ -334,18 +335,54 @@ def test_an_accumulation_that_begins_anew_is_that_of_its_own_range() -> None:
     ("steps", "says"),
     [
         ([3, 6, 9, 15, 18, 21, 24], "step 12 of the window 0-24 is missing: its fields are 3 hours apart"),
-        ([1, 6, 12, 18, 24], "step 2 of the window 0-24 is missing: its fields are 1 hours apart"),
+        ([1, 6, 12, 18, 24], "step 2 of the window 0-24 is missing: its fields are 1 hour apart"),
         ([12, 18, 24], "step 6 of the window 0-24 is missing: its fields are 6 hours apart"),
         ([7, 14, 24], "step 21 of the window 0-24 is missing"),
         ([10, 20, 24], "step 4 of the window"),
-        # As a forecast that is hourly at first, and three-hourly later on.
-        ([*range(1, 19), 21, 24], "step 19 of .*: its fields are 1 hours apart; or name only those 3 hours apart"),
+        ([1, 24], "step 2 of"),
+        ([3, 6, 24], "step 9 of"),
         ([6, 9, 12, 18, 24], "step 3 of .*; or name only those 6 hours apart"),
     ],
 )
 def test_instants_that_leave_steps_of_a_window_out_are_refused(of: str, steps: list[int], says: str) -> None:
     with pytest.raises(junctura.InvalidArgument, match=says):
         applied(Statistics(24, (of,)), *(field(step=step) for step in steps))
+
+
+SPARSER = [[*range(1, 19), 21, 24], [3, 6, 12, 24], [*range(1, 23), 24], ["30m", 1, *range(2, 25)]]
+
+
+@pytest.mark.parametrize("steps", SPARSER)
+def test_steps_that_a_recipe_lists_may_grow_further_apart(steps: list[int | str]) -> None:
+    """As those of a forecast that is hourly at first: a mean is the integral of what holds since the step before."""
+    hours = np.array([0.5 if step == "30m" else step for step in steps], float)
+    came = [field(float(hour**2), step=step) for hour, step in zip(hours, steps, strict=True)]
+    made = applied(Statistics(24, ("mean", "max", "min")), *came)
+    every = np.arange(0.5, 24.5, 0.5)
+    held = hours[np.searchsorted(hours, every)] ** 2
+    assert [one.values[0, 0] for one in made] == pytest.approx([held.mean(), 24**2, hours[0] ** 2], rel=1e-14)
+
+
+@pytest.mark.parametrize("steps", SPARSER[:2])
+def test_a_sum_of_instants_that_grow_further_apart_is_refused(steps: list[int]) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"are \d hours? to \d+ hours apart, so a sum of instants"):
+        applied(Statistics(24, ("sum",)), *(field(step=step) for step in steps))
+
+
+def test_ranges_that_grow_longer_are_summed() -> None:
+    ends = [*range(1, 19), 21, 24]
+    came = amounts(*itertools.pairwise([0, *ends]))
+    assert one(Statistics(24, ("sum",)), *came).values[0, 0] == 24**2
+    extremes = amounts(*itertools.pairwise([0, *ends]), kind="max")
+    assert one(Statistics(24, ("max",)), *extremes).values[0, 0] == 24**2 - 21**2
+
+
+@pytest.mark.parametrize("of", ["mean", "max", "min", "sum"])
+def test_instants_that_nobody_lists_must_be_at_equal_distances(of: str) -> None:
+    """One that a plan has not got may be one that was lost."""
+    says = "step 19 of .*: its fields are 1 hour apart; or name only those 3 hours apart"
+    with pytest.raises(junctura.InvalidArgument, match=says):
+        applied(FollowingSteps(24, (of,)), *(field(step=step) for step in SPARSER[0]))
 
 
 def test_windows_of_minutes_are_those_of_numpy() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from broker_runs import recipes
 from outputs_fields import field, surface
 from PIL import Image
 
 import junctura
 from junctura.products import Field, load_all
 from junctura.products.__main__ import main
+from junctura.products._make import Transforms, make
 from junctura.products._map import colours, isolines, styles
 from junctura.products._map.lettering import width
 from junctura.products._map.looks import Look, look_of
@@ -203,6 +205,18 @@ def test_a_converted_field_keeps_its_units() -> None:
     """Feet are not what GRIB has, so somebody wants them."""
     assert look(surface("2t", "degF")).bar.units == "°F"
     assert placed(look(surface("2t", "degF")).bar, 32.0) == pytest.approx([0.5])
+
+
+def test_units_that_a_recipe_states_stay_where_nothing_is_converted(tmp_path: Path) -> None:
+    """A map in K by the operation `units` is that of the option `units`, and not in °C as without either."""
+    made = {}
+    for name, do, to in (("a", "units: K", ""), ("b", "", "units: K, "), ("c", "", "")):
+        text = (
+            f"product: p\nfrom: {{param: 2t, step: 6}}\ndo: [{do}]\nto: {{format: png, {to}width: 300, name: {name}}}\n"
+        )
+        (wanted,) = next(iter(recipes(tmp_path, text))).wanted()
+        made[name] = make(wanted, [surface("2t", "K")], Transforms(), tmp_path, []).path.read_bytes()
+    assert made["a"] == made["b"] != made["c"]
 
 
 def test_a_style_of_other_units_gives_its_colors_only() -> None:

@@ -77,6 +77,15 @@ def test_one_forecast_keeps_its_base_time_and_has_steps(tmp_path: Path) -> None:
     assert read.key({"param": "t", "date": "2026-01-01", "time": "0000", "step": "24"}) is not None
 
 
+def test_the_steps_of_one_forecast_may_grow_further_apart(tmp_path: Path) -> None:
+    """Hourly to 90 h, then each three hours."""
+    read = asked(
+        tmp_path, "date: 20190301, time: 0, step: [0/to/90, 93/to/141/by/3]", "over: day, of: [mean, max]",
+        "format: netcdf, name: '{step}'",
+    )  # fmt: skip
+    assert files(read) == {"0-24": 24, "24-48": 24, "48-72": 24, "72-96": 20, "96-120": 8, "120-144": 8}
+
+
 def test_all_periods_may_be_in_one_file(tmp_path: Path) -> None:
     read = asked(
         tmp_path,
@@ -107,6 +116,8 @@ def test_all_periods_may_be_in_one_file(tmp_path: Path) -> None:
         ("date: 20190301, time: [0, 12], step: 6/18", "over: day, of: sum", "valid at one time, and would count twice"),
         ("date: 20190301, time: 0/12", "over: day, of: mean, on: 20190302", "on: no field is valid in 20190302"),
         ("date: 20190301, time: 0/12", "over: month, of: mean, on: 201913", '"201913" is no month'),
+        ("date: [20190201, 20190203], time: 0", "over: month, of: mean", "2019-02-05T00:00 of the window month 201902"),
+        ("date: 20190301, time: 0, step: [0/to/20, 23]", "over: day, of: max", "2019-03-01T21:00 of"),
         ("date: 20190301", "over: day, of: mean", '"time" is missing in from'),
         ("time: 0/12", "over: month, of: mean", '"date" is missing in from'),
         ("date: 20190301, time: 0", "over: day, of: accumulation", '"accumulation" is of windows of steps'),
@@ -145,6 +156,21 @@ def test_statistics_are_those_that_xarray_resamples(over: str, rule: str, length
         said = [one.attributes[word] for word in ("date", "time", "step", "stepType")]
         day = np.datetime_as_string(right[kind].time[at].values, "D").replace("-", "")
         assert said == [day, "0000", length, ("avg", "min", "max")[kind]]
+
+
+@pytest.mark.parametrize("include", ["start", "end"])
+def test_a_mean_weights_instants_that_grow_further_apart_by_their_distance(include: str) -> None:
+    """Of a forecast of 6 UTC: what holds to the next instant, or since the one before where the end is included."""
+    hours = np.array([0, 1, 2, 3, 6, 12, 18] if include == "start" else [1, 2, 3, 6, 12, 18, 24])
+    steps = hours + 18
+    fields = [field(date="20190228", time="0600", step=int(step), type="fc") for step in steps]
+    fields = [one.having(np.full(one.values.shape, float(hour))) for one, hour in zip(fields, hours, strict=True)]
+    (mean, top) = Periods("day", ("mean", "max"), include)(fields, None)  # type: ignore[arg-type]
+    weights = np.diff([*hours, 24] if include == "start" else [0, *hours])
+    assert mean.values[0, 0] == pytest.approx(np.average(hours, weights=weights), rel=1e-14)
+    assert top.values[0, 0] == hours[-1]
+    with pytest.raises(junctura.InvalidArgument, match="so a sum of instants has no meaning"):
+        Periods("day", ("sum",), include)(fields, None)  # type: ignore[arg-type]
 
 
 def rain(date: str, time: str, start: int, end: int) -> Field:

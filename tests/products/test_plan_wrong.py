@@ -220,7 +220,7 @@ def test_a_plan_is_checked_without_a_pool(tmp_path: Path, capsys: pytest.Capture
     file = tmp_path / "plan.yaml"
     file.write_text(GOOD)
     assert main([str(file), "--check"]) == 0
-    assert capsys.readouterr().out == f"{file}:1: a plan, of 1 sources\n"
+    assert capsys.readouterr().out == f"{file}:1: a plan, of 1 source\n"
     assert main([str(file), "--check", "--json"]) == 0
     source: dict[str, Any] = {"follow": "a=b", "pool": None, "group": None, "until_gone": []}
     assert json.loads(capsys.readouterr().out) == {"plan": f"{file}:1", "sources": [source]}

@@ -7,6 +7,7 @@ import copy
 import datetime
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import junctura
 from junctura._yaml import Document, Wrong, documents
 from junctura.products import _schema
+from junctura.products.__main__ import main
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
 from junctura.products._recipe import Recipe, load_all
@@ -137,9 +139,51 @@ def test_an_ensemble_gathers_members() -> None:
     assert [key["number"] for key in files[1].inputs] == [1, 2]
 
 
+def test_a_single_statistic_of_an_ensemble_needs_no_list() -> None:
+    fields, to = "param: t, step: 0, number: 1/2", "format: csv, name: x"
+    for one in ("mean", "{probability: {above: 1}}"):
+        alone, listed = (asked(to, f"ensemble: {of}", fields) for of in (one, f"[{one}]"))
+        assert [made.text for made in alone.operations] == [made.text for made in listed.operations]
+
+
+@pytest.mark.parametrize(
+    ("form", "remedy"),
+    [("png", "write {number} in the name"), ("csv", "write {number} in the name, or gather: number")],
+)
+def test_two_files_of_one_name_are_told_apart_by_what_the_error_names(form: str, remedy: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f'two files have the name "x": .*; {re.escape(remedy)}$'):
+        asked(f"format: {form}, name: x", fields="param: t, step: 0, number: 1/2")
+
+
+@pytest.mark.parametrize(
+    ("param", "said"), [("t2m", "no parameter t2m; did you mean 2t?"), ("tq", "no parameter tq"), ("2t", ""), (167, "")]
+)
+def test_a_check_names_parameters_that_nobody_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], param: str | int, said: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(f"{{product: a, from: {{param: {param}}}, to: {{format: csv, name: a}}}}")
+    assert main([str(tmp_path / "a.yaml"), "--check"]) == 0
+    out = capsys.readouterr().out
+    assert said in out if said else "no parameter" not in out
+
+
+def test_winds_are_asked_for_by_the_names_of_vorticity_and_divergence() -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"do.wind: .* write vo and d"):
+        asked(do="wind: {grid: 10/10}", fields="param: [138, 155], step: 0, number: 1, levelist: 850")
+
+
 def test_files_come_in_the_order_in_which_they_can_be_complete() -> None:
     read = asked("format: csv, name: 'x{step}'", fields="param: t, step: 12/0/6-9/3-6")
     assert [file.attributes["step"] for file in read.wanted()] == [0, "3-6", "6-9", 12]
+
+
+def test_steps_before_the_base_time_have_windows_and_names() -> None:
+    read = asked(
+        "format: grib2, name: 'x_{step:03}'", "statistics: {over: 3h, of: accumulation}", "param: t, step: -6/to/3/by/3"
+    )
+    files = list(read.wanted())
+    assert [file.name() for file in files] == ["x_-06--03", "x_-03-000", "x_000-003"]
+    assert [[key["step"] for key in file.inputs] for file in files] == [[-6, -3], [-3, 0], [3]]
 
 
 def test_windows_gather_the_steps_behind_their_start() -> None:
@@ -688,6 +732,10 @@ def test_templates_know_their_words() -> None:
         ("step", "60m/1h30m/1d/45s", (1, "90m", 24, "45s")),
         ("step", "0-90m/60m-90m", ("0m-90m", "60m-90m")),
         ("step", "1h-90m", ("60m-90m",)),
+        # Before the base time.
+        ("step", "-6/to/3/by/3", (-6, -3, 0, 3)),
+        ("step", -1, (-1,)),
+        ("step", ["-1h30m", "-6--3", "-3-0", "-90m-30m"], ("-90m", "-6--3", "-3-0", "-90m-30m")),
         ("step", "0-24h", ("0-24",)),
         ("time", "0/to/18/by/6", ("0000", "0600", "1200", "1800")),
         ("time", "0000/to/0200/by/30m", ("0000", "0030", "0100", "0130", "0200")),
@@ -717,7 +765,26 @@ def test_values_are_written_out_in_one_form(word: str, given: Any, found: tuple[
     assert all(canonical(word, value) == value for value in found)
 
 
-@pytest.mark.parametrize("given", ["", "1/", "/", "to", "to/1", "0/by/6", "0/to", "a/to/b", [["0"]], None, True, -1])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "1/",
+        "/",
+        "to",
+        "to/1",
+        "0/by/6",
+        "0/to",
+        "a/to/b",
+        [["0"]],
+        None,
+        True,
+        "--1",
+        "1-",
+        "-3--6",
+        "-6/to/0/by/-3",
+    ],
+)
 def test_what_is_no_value_is_refused(given: Any) -> None:
     with pytest.raises(Wrong):
         values("step", given)

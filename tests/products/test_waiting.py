@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +22,7 @@ import junctura
 from junctura.products import load_all
 from junctura.products._plan import plan_of, run
 from junctura.products._report import Made, Waits
+from junctura.products._source import opened
 from junctura.products._view import View
 
 WANTED = """
@@ -85,7 +89,7 @@ def test_what_nobody_can_offer_any_more_is_named_with_the_nearest_that_is_there(
     assert failed.cause.startswith("it waits for levelist=850,number=1")
     assert report.ended == "no client is connected that could offer what is missing"
     (first, second, third) = heard.lines
-    assert first.startswith("waits for 1 fields, of 1 products: levelist=850,number=1,param=")
+    assert first.startswith("waits for 1 field, of 1 product: levelist=850,number=1,param=")
     assert (second, third) == (near, report.ended)
 
 
@@ -224,6 +228,27 @@ def test_a_plan_of_what_is_there_now_and_of_a_store_alone(tmp_path: Path, url: s
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.parametrize("text", [wanted(step="0"), PLAN])
+def test_a_run_that_begins_before_everything_starts_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("JUNCTURA_POOL", raising=False)
+    (tmp_path / "wanted.yaml").write_text(text)
+    words = [sys.executable, "-m", "junctura._run", str(tmp_path / "wanted.yaml"), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "ready" in process.stderr.readline()
+        left("unix:default", 0)
+        assert (process.wait(100), process.stderr.read().count("junctura: ")) == (0, 0)
+    junctura.Pool("unix:default").stop(timeout=0)
+
+
+def _opened_in_vain(url: str, waits: Callable[[Waits], None]) -> None:
+    with contextlib.suppress(junctura.Error):
+        opened(None, url, "run", ["param=t"], waits=waits)
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     def go(text: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -257,9 +282,25 @@ def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     assert done.returncode == 0, done.stderr
     # A pool that is named is meant.
     done = command(wanted(), "--behind", kept, "--pool", "unix:nowhere")
-    assert done.returncode == 1 and "unix:nowhere: no server runs there" in done.stderr
+    said = "unix:nowhere: no server runs there: leave --pool out to use the store alone, or start one: junctura serve"
+    assert done.returncode == 1 and said in done.stderr
+    done = command(wanted(), "--pool", "unix:nowhere")
+    said = "unix:nowhere: no server runs there: begin with the producer, or start one: junctura serve unix:nowhere"
+    assert done.returncode == 1 and said in done.stderr
     done = command(wanted(), "--behind", str(tmp_path / "nothing"))
-    assert done.returncode == 1 and "store.json" in done.stderr
+    assert done.returncode == 1 and f"store {tmp_path}/nothing: there is no store here" in done.stderr
+
+
+def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes connections and never answers, until the test has heard of it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "something")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"s3://fields/archive?endpoint=http://127.0.0.1:{server.getsockname()[1]}"
+        heard: queue.Queue[Waits] = queue.Queue()
+        opening = threading.Thread(target=_opened_in_vain, args=(url, heard.put), daemon=True)
+        opening.start()
+        assert heard.get(timeout=60).lines == (f"waits for the store {url}, which has not answered for 3 s",)
 
 
 def test_patience_is_a_time(command: Command) -> None:

@@ -411,6 +411,12 @@ def test_arrays_of_half_precision_are_taken_as_they_are(pool: junctura.Pool, kin
         assert found.dtype == values.dtype and found.tobytes() == values.tobytes()
 
 
+@pytest.mark.parametrize("kind", ["M8[h]", "m8[s]", "U3", "V4"])
+def test_elements_that_have_no_layout_are_refused(pool: junctura.Pool, kind: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match="is no type of elements; there are"):
+        pool.offer_piece(np.zeros((2, 4), kind), "shape=4x4 grid=2x1", 0, name="z")
+
+
 def test_bools_and_arrays_without_dimensions_are_taken_as_they_are(pool: junctura.Pool) -> None:
     land = np.arange(24).reshape(4, 6) % 3 == 0
     pool.offer(land, name="land")

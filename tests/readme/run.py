@@ -2,7 +2,8 @@
 
 ``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that a
 variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is a
-program of its own, as a reader would paste it. A block behind the comment ``<!-- not run: why -->`` is left out. The
+program of its own, as a reader would paste it. A block behind the comment ``<!-- not run: why -->`` is left out. A page
+with the comment ``<!-- continues: PAGE -->`` is run after that page beside it, in the same folder and session. The
 first block that fails ends its page and is named with its line. ``rust`` blocks of the guide are tested by
 ``cargo test --doc``; ``text`` is what something prints. A block in any other language would be run by nobody, and is an
 error.
@@ -21,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ("sh", "python")
 TESTED_ELSEWHERE = ("rust", "text")
+CONTINUES = re.compile(r"^<!-- continues: (?P<page>\S+) -->$", re.M)
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
@@ -28,28 +30,42 @@ BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^
 class Block:
     """A piece of a page that a reader would run."""
 
+    page: str
     line: int
     language: str
     code: str
 
 
-def blocks(text: str) -> list[Block]:
+def chain(page: Path) -> list[Path]:
+    """A page behind all pages that it continues."""
+    before = CONTINUES.search(page.read_text())
+    return [*(chain(page.parent / before["page"]) if before else []), page]
+
+
+def sessions(pages: list[Path]) -> list[list[Path]]:
+    """Pages to execute together; one that another continues has no session of its own."""
+    chains = [chain(page) for page in pages]
+    return [one for one in chains if not any(one[-1] in other[:-1] for other in chains)]
+
+
+def blocks(page: Path) -> list[Block]:
     """The blocks to run, in their order."""
+    text = page.read_text()
     found = []
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start("code")) + 1
         if match["language"] not in RUN + TESTED_ELSEWHERE:
-            raise SystemExit(f"line {line - 1}: nobody runs a block of {match['language']}")
+            raise SystemExit(f"{page.name}:{line - 1}: nobody runs a block of {match['language']}")
         if match["language"] in RUN and not match["skip"]:
-            found.append(Block(line, match["language"], match["code"]))
+            found.append(Block(page.name, line, match["language"], match["code"]))
     return found
 
 
-def script(found: list[Block], scratch: Path, page: str) -> str:
+def script(found: list[Block], scratch: Path) -> str:
     """One bash program of all blocks."""
     lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true' EXIT"]
     for number, block in enumerate(found, start=1):
-        lines.append(f"echo '--- {page}:{block.line}'")
+        lines.append(f"echo '--- {block.page}:{block.line}'")
         if block.language == "python":
             program = scratch / f"block_{number}.py"
             program.write_text(block.code)
@@ -70,9 +86,9 @@ def environment(scratch: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
 
 
-def execute(page: Path) -> tuple[int, int]:
-    """Runs a page: how many of its blocks passed, and how many failed; those after the first that fails are not run."""
-    found = blocks(page.read_text())
+def execute(pages: list[Path]) -> tuple[int, int]:
+    """Runs pages in one session: how many blocks passed, and how many failed; those after a failure are not run."""
+    found = [block for page in pages for block in blocks(page)]
     if not found:
         return 0, 0
     with tempfile.TemporaryDirectory(prefix="tour-") as folder:
@@ -80,20 +96,20 @@ def execute(page: Path) -> tuple[int, int]:
         here = scratch / "here"
         here.mkdir()
         tour = scratch / "tour.sh"
-        tour.write_text(script(found, scratch, page.name))
+        tour.write_text(script(found, scratch))
         tour_run = subprocess.run(["bash", str(tour)], cwd=here, env=environment(scratch), stdin=subprocess.DEVNULL)
         done = scratch / "done"
         passed = int(done.read_text()) if done.exists() else 0
     code = tour_run.returncode
     if code != 0 and passed < len(found):
         block = found[passed]
-        print(f"{page.name}:{block.line}: this {block.language} block failed (exit status {code}):\n{block.code}")
+        print(f"{block.page}:{block.line}: this {block.language} block failed (exit status {code}):\n{block.code}")
     return passed, int(code != 0)
 
 
 def main() -> int:
     pages = [Path(name) for name in sys.argv[1:]] or [ROOT / "README.md"]
-    outcomes = [execute(page) for page in pages]
+    outcomes = [execute(session) for session in sessions(pages)]
     passed, failed = (sum(numbers) for numbers in zip(*outcomes, strict=True))
     print(f"readme: {passed} passed, {failed} failed")
     return int(failed > 0)

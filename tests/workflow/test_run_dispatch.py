@@ -27,7 +27,7 @@ def test_each_file_is_taken_for_what_it_is(files: tuple[str, str], capsys: pytes
     assert main(["--check", "--", flow]) == 0
     assert "test: 1 task" in capsys.readouterr().out
     assert main(["--check", "--pool=unix:x", "--", wanted]) == 0
-    assert "one: 1 files" in capsys.readouterr().out
+    assert "one: 1 file" in capsys.readouterr().out
 
 
 OF_PRODUCTS = (
@@ -106,7 +106,7 @@ def test_a_pattern_stands_for_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["--check", f"{tmp_path}/want*.yaml"]) == 0
-    assert "one: 1 files" in capsys.readouterr().out
+    assert "one: 1 file" in capsys.readouterr().out
     assert main(["--check", f"{tmp_path}/fl?w.yaml"]) == 0
     assert "test: 1 task" in capsys.readouterr().out
     assert main(["--check", f"{tmp_path}/*.yaml"]) == 2

@@ -18,10 +18,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from junctura._screen import say, status_of
+from junctura._screen import counted, say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._map.ranges import has_range
+from junctura.products._outputs._parameters import is_known
 from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
 from junctura.products._recipe import UNKNOWN
@@ -32,6 +33,8 @@ _POOL = "unix:default"
 # So many of what failed are shown; --json has all.
 _SHOWN = 20
 _WORKERS_SHOWN = 8
+# Names of parameters in netCDF, of which GRIB has others.
+_MEANT = {"t2m": "2t", "d2m": "2d", "u10": "10u", "v10": "10v", "u100": "100u", "v100": "100v"}
 # So much is shown of why, in characters.
 _CAUSE_MAX = 400
 
@@ -129,6 +132,11 @@ def _pool_of(given: argparse.Namespace) -> str | None:
     return str(given.pool or _POOL)
 
 
+def _is_started(given: argparse.Namespace) -> bool:
+    """Whether a server is started where none runs: as by all commands that wait, where it was not named."""
+    return given.pool is None and not given.behind and not given.now
+
+
 def _plan_of(given: argparse.Namespace) -> Plan | None:
     """A plan among recipes is a mistake of the command line, or of one file where all others are to be used."""
     return None if given.keep_going and len(given.files) > 1 else plan_of(given.files)
@@ -144,19 +152,33 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(listed, indent=1))
         return
+    unknown = {recipe.product: _unknown(recipe) for recipe in recipes}
     without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
     for one in listed:
-        print(f"{one['product']}: {len(one['files'])} files of {one['inputs']} fields, {one['files'][0]} the first")
+        files, of = counted(len(one["files"]), "file"), counted(one["inputs"], "field")
+        print(f"{one['product']}: {files} of {of}, {one['files'][0]} the first")
         for source in one["from"]:
             print(f"  from {source}")
+        for param in unknown.get(one["product"], ()):
+            print(f"  ecCodes knows no parameter {param}{_meant(param)}")
         if one["product"] in without_range:
             print("  each map has a range of colors of its own: write range or levels for one range of all")
+
+
+def _unknown(recipe: Recipe) -> list[str]:
+    """Parameters that ecCodes does not know."""
+    return [param for param in map(str, dict(recipe.words)["param"]) if not is_known(param)]
+
+
+def _meant(param: str) -> str:
+    """What has this name elsewhere, as in netCDF of ERA5."""
+    return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
 
 
 def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
-    options |= {"now": given.now, "patience": given.patience}
+    options |= {"now": given.now, "patience": given.patience, "start": _is_started(given)}
     is_interrupted = False
     with View(given.quiet) as view:
         broker = Broker(
@@ -166,7 +188,7 @@ def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Name
             **options,
             observer=lambda event: view.show(event, broker.expected),
             waits=view.waits,
-            ready=lambda: view.ready(f"{broker.expected} products to be made"),
+            ready=lambda: view.ready(f"{counted(broker.expected, 'product')} to be made"),
         )
         try:
             broker.run()
@@ -212,11 +234,11 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
         raise InvalidArgument("--keep-going", "recipes that are wrong are left out, and this is a plan")
     if given.check:
         checked = {"plan": plan.where, "sources": [asdict(source) for source in plan.sources]}
-        in_words = f"{plan.where}: a plan, of {len(plan.sources)} sources"
+        in_words = f"{plan.where}: a plan, of {counted(len(plan.sources), 'source')}"
         print(json.dumps(checked, indent=1) if given.json else in_words)
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
-    options |= {"name": given.name, "now": given.now, "patience": given.patience}
+    options |= {"name": given.name, "now": given.now, "patience": given.patience, "start": _is_started(given)}
     with View(given.quiet) as view:
         told = _nothing if given.quiet else view.say
         ran = run(
@@ -240,7 +262,7 @@ def plan_document(ran: Ran) -> dict[str, Any]:
 
 
 def _plan_in_words(ran: Ran, *, are_told: bool) -> str:
-    lines = [f"{ran.fields} fields came", f"{'action':<12}{'in':>8}{'out':>8}{'wrong':>8}{'ms each':>10}"]
+    lines = [f"{counted(ran.fields, 'field')} came", f"{'action':<12}{'in':>8}{'out':>8}{'wrong':>8}{'ms each':>10}"]
     for one in ran.actions:
         each = 1000 * one.seconds / max(1, one.taken)
         lines.append(f"{one.name:<12}{one.taken:>8}{one.given:>8}{one.failed:>8}{each:>10.2f}")
@@ -272,10 +294,11 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
-    lines = [f"{len(report.made)} products in {out}, of {report.inputs} fields, in {report.seconds:.1f} s"]
+    made, inputs = counted(len(report.made), "product"), counted(report.inputs, "field")
+    lines = [f"{made} in {out}, of {inputs}, in {report.seconds:.1f} s"]
     if report.made:
         latency = report.latency_ms
-        lines.append(f"half of them {latency['p50']:.0f} ms after their last field, 95 % {latency['p95']:.0f} ms")
+        lines.append(f"from the last field to the file: p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms")
     if report.workers:
         lines.append(_memory_in_words(sorted(report.workers.values(), reverse=True)))
     if report.kept:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import junctura
+from junctura._screen import counted
 from junctura.errors import Closed, Disconnected, InvalidArgument
 from junctura.products import _tasks
 from junctura.products._announce import Announcer
@@ -89,6 +90,8 @@ class Broker:
         A pool in which each product is announced, as soon as it is there; by default none.
     memory
         Bytes for decoded fields; by default half of what there is. What has no room in it goes to a disk.
+    start
+        Whether to start a server for `source`, of this user, where none runs.
 
     """
 
@@ -110,12 +113,13 @@ class Broker:
         ready: Callable[[], None] | None = None,
         announce: str | None = None,
         memory: int | None = None,
+        start: bool = False,
     ) -> None:
         self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.until_gone = list(until_gone)
         self.graph = Graph(self.recipes)
         self.report = Report()
-        self.source = opened(source, store, name, self._asked())
+        self.source = opened(source, store, name, self._asked(), start=start, waits=waits)
         # What else comes is not waited for.
         self._is_now = now or source is None
         self._patience, self._waits = Patience(patience), waits
@@ -299,7 +303,8 @@ class Broker:
 
     def _waiting(self, products: Sequence[Product], near: Iterable[Near], names: Sequence[str]) -> list[str]:
         keys = self._missing(products)
-        lines = [f"waits for {len(keys)} fields, of {len(products)} products: {in_words(keys)}"]
+        of = counted(len(products), "product")
+        lines = [f"waits for {counted(len(keys), 'field')}, of {of}: {in_words(keys)}"]
         lines += [one.text for one in near]
         if self._departures.are_unseen:
             lines.append(f"nobody called {' or '.join(self._departures.names)} has been there yet")

@@ -37,6 +37,7 @@ from junctura.products._grid import (
     spectral,
 )
 from junctura.products._header import LEVEL, header_of, keys_of, level_of, sections_of
+from junctura.products._tags import untagged
 from junctura.products._turning import ALONG_GRID
 
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
@@ -146,7 +147,7 @@ def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
     values = obj.array().astype(np.float64, copy=False)
     if values.size != on.size:
         raise InvalidArgument(f"array of {values.size} values", f"the grid {on.name} has {on.size} points")
-    return Field(values.reshape(on.shape), on, dict(attributes), str(attributes.get("units", "")))
+    return Field(values.reshape(on.shape), on, untagged(attributes), str(attributes.get("units", "")))
 
 
 class _Message(NamedTuple):

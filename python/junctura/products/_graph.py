@@ -21,7 +21,7 @@ from typing import Any
 from junctura._yaml import Wrong
 from junctura.products._operations import Operation, Winds
 from junctura.products._recipe import Recipe, Wanted
-from junctura.products._words import Key, Value, canonical
+from junctura.products._words import Key, Value, canonical, number_of
 
 
 @dataclass
@@ -88,9 +88,13 @@ class Graph:
         self.left = 0
         # By parameter those that ask for other fields than the ones before.
         self._askers: dict[Value, list[Recipe]] = defaultdict(list)
+        # The numbers of parameters by which recipes ask, by the identifiers of ecCodes.
+        self._numbers: dict[str, set[Value]] = defaultdict(set)
         for asker in {tuple(recipe.sources()): recipe for recipe in recipes}.values():
             for param in dict(asker.words)["param"]:
                 self._askers[param].append(asker)
+                if (number := number_of(param)) is not None:
+                    self._numbers[str(number)].add(param)
         for recipe in recipes:
             for wanted in recipe.wanted():
                 self._add(recipe, wanted)
@@ -145,12 +149,13 @@ class Graph:
         return node.number
 
     def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
-        """The inputs that an object of these attributes is."""
+        """The inputs that an object of these attributes is; as in selectors, parameters have numbers, too."""
         try:
             param = canonical("param", attributes["param"])
         except (KeyError, Wrong):
             return []
-        keys = {recipe.key(attributes) for recipe in self._askers.get(param, [])}
+        names = {param, *self._numbers.get(str(attributes.get("paramId")), ())}
+        keys = {recipe.key({**attributes, "param": name}) for name in names for recipe in self._askers.get(name, [])}
         return sorted(self._inputs[key] for key in keys if key is not None and key in self._inputs)
 
     def kept_of(self, inputs: Iterable[int]) -> list[int]:

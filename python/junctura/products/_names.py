@@ -71,7 +71,7 @@ def _shown(word: str, spec: str, attributes: Mapping[str, Any]) -> str:
     if not spec or isinstance(value, Open):
         return str(value)
     # Of a range of steps, each end.
-    ends = [re.fullmatch(r"([0-9]+)([ms]?)", end) for end in str(value).split("-")]
+    ends = [re.fullmatch(r"(-?[0-9]+)([ms]?)", end) for end in re.split(r"(?<=[0-9ms])-", str(value))]
     if not all(ends):
         raise Wrong(f'"{{{word}:{spec}}}" is for whole numbers, and {word} is {value}')
     return "-".join(format(int(end[1]), spec) + end[2] for end in ends if end)

@@ -20,7 +20,7 @@ from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe import OPEN_WORDS, UNKNOWN, Recipe, Target
 from junctura.products._schema import ALIASES, RECIPE, WORDS
 from junctura.products._units import unit
-from junctura.products._words import Key, Value, span_of, step_at, values
+from junctura.products._words import Key, Value, number_of, span_of, step_at, values
 
 _INPUTS_MAX = 1_000_000
 _FILES_MAX = 100_000
@@ -120,6 +120,8 @@ def _is_of_periods(statistics: dict[str, Any]) -> bool:
 
 
 def _operation(name: str, value: Any, later: list[dict[str, Any]], words: _Words) -> Operation:
+    if name == "wind" and {138, 155} & set(map(number_of, words["param"])):
+        raise Wrong("vorticity and divergence are found by their names: write vo and d in from, not their numbers")
     if name == "wind":
         return Winds(_grid_of_wind(value, later)) if {"vo", "d"} & set(words["param"]) else Turn()
     if name == "statistics" and _is_of_periods(value):
@@ -263,8 +265,11 @@ def _check_names(recipe: Recipe) -> None:
     for attributes in recipe.files():
         name = file_name(template, {**known, **attributes})
         if name in seen:
-            one, other = _difference(seen[name], attributes)
-            raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}')
+            words = [word for word in attributes if attributes[word] != seen[name][word]]
+            one, other = (", ".join(f"{word} {of[word]}" for word in words) for of in (seen[name], attributes))
+            gather = "" if recipe.output.format == "png" else f", or gather: {words[0]}"
+            remedy = f"write {{{words[0]}}} in the name{gather}"
+            raise Wrong(f'two files have the name "{name}": that of {one}, and that of {other}; {remedy}')
         seen[name] = attributes
 
 
@@ -278,9 +283,3 @@ def _check_words(template: Template, recipe: Recipe) -> None:
         raise Wrong(f'"{{{word}}}" has no single value: a file has all of them')
     if word is not None:
         raise Wrong(f'"{{{word}}}" is no word of a file{nearest(word, known)}')
-
-
-def _difference(one: Key, other: Key) -> tuple[str, str]:
-    words = [word for word in one if one[word] != other[word]]
-    both = [", ".join(f"{word} {attributes[word]}" for word in words) for attributes in (one, other)]
-    return both[0], both[1]

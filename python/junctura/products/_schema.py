@@ -172,7 +172,7 @@ _CROP = Either(
 _THRESHOLDS = {
     word: _or_list(Number(), f"{meaning}, in the unit that the field has here") for word, meaning in COMPARISONS.items()
 }
-_ENSEMBLE = ListOf(
+_ENSEMBLE = _or_list(
     Either(
         (
             Word(STATISTICS, what="a statistic"),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
 
 import junctura
 from junctura._asking import joined
-from junctura.errors import Error, InvalidArgument, InvalidSelector
+from junctura.errors import Error, InvalidArgument, InvalidSelector, NotFound, Unavailable
+from junctura.products._patience import SAY_S
+from junctura.products._report import Waits
+
+Told = Callable[[Waits], None]
 
 
 def is_served(url: str) -> bool:
@@ -18,7 +24,15 @@ def is_served(url: str) -> bool:
     return True
 
 
-def opened(url: str | None, store: str | None, name: str, selectors: Iterable[str]) -> junctura.Pool:
+def opened(
+    url: str | None,
+    store: str | None,
+    name: str,
+    selectors: Iterable[str],
+    *,
+    start: bool = False,
+    waits: Told | None = None,
+) -> junctura.Pool:
     """The pool, with the store behind it.
 
     Parameters
@@ -31,6 +45,10 @@ def opened(url: str | None, store: str | None, name: str, selectors: Iterable[st
         What the run calls itself there.
     selectors
         Which fields are asked for.
+    start
+        Whether to start a server for this user where none runs.
+    waits
+        Is called where the store has not answered for a while.
 
     Raises
     ------
@@ -40,37 +58,67 @@ def opened(url: str | None, store: str | None, name: str, selectors: Iterable[st
         There is no such pool, or no such store, or it cannot be read.
 
     """
-    if url is not None:
-        try:
-            pool = junctura.Pool(url, name=name, store=store)
-        except junctura.NotFound as error:
-            # Which one is what the reader wants to know.
-            raise junctura.NotFound(store or url, error.cause) from None
-        if store is not None:
-            _check(pool, store, selectors)
-        return pool
-    if store is None:
-        raise InvalidArgument("pool", "there is neither a pool nor a store that fields could come from")
-    with junctura.Store(store) as kept:
-        schemas = [schema.to_yaml() for schema in kept.schemas]
-    return junctura.Pool(schema=schemas, name=name, store=store)
+    with _patient(store, waits), contextlib.ExitStack() as stack:
+        kept = None if store is None else stack.enter_context(_kept(store))
+        if url is not None:
+            pool = _served(url, store, name, start=start)
+            if kept is not None:
+                _check(pool, str(store), kept, selectors)
+            return pool
+        if kept is None:
+            raise InvalidArgument("pool", "there is neither a pool nor a store that fields could come from")
+        return junctura.Pool(schema=[schema.to_yaml() for schema in kept.schemas], name=name, store=store)
 
 
-def _check(pool: junctura.Pool, store: str, selectors: Iterable[str]) -> None:
+@contextlib.contextmanager
+def _patient(store: str | None, waits: Told | None) -> Iterator[None]:
+    """Within it, a store that does not answer is named after some seconds."""
+    if store is None or waits is None:
+        yield
+        return
+    line = f"waits for the store {store}, which has not answered for {SAY_S:.0f} s"
+    timer = threading.Timer(SAY_S, waits, [Waits((line,), True)])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _served(url: str, store: str | None, name: str, *, start: bool) -> junctura.Pool:
+    try:
+        return junctura.Pool(url, name=name, store=store, start=start)
+    except Unavailable as error:
+        if not url.startswith("unix:"):
+            raise
+        remedy = "leave --pool out to use the store alone, or" if store else "begin with the producer, or"
+        raise Unavailable(error.subject, f"{error.cause}: {remedy} start one: junctura serve {url}") from None
+
+
+def _kept(store: str) -> junctura.Store:
+    try:
+        return junctura.Store(store)
+    except NotFound as error:
+        raise NotFound(f"store {store}", f"there is no store here ({error.subject}: {error.cause})") from None
+    except Error as error:
+        raise type(error)(f"store {store}", f"{error.subject}: {error.cause}") from None
+
+
+def _check(pool: junctura.Pool, store: str, kept: junctura.Store, selectors: Iterable[str]) -> None:
     known = {schema.name for schema in pool.schemas}
-    with junctura.Store(store) as kept:
-        lacking = {schema.name for schema in kept.schemas} - known
-        if not lacking:
-            return
-        for selector in joined(sorted(set(selectors))):
-            if name := _found(kept, selector, lacking):
-                cause = f'{store} has such fields of the schema "{name}", which the pool at {pool.url} does not have'
-                remedy = (
-                    f"leave --pool out to use the store alone, or serve a pool with that schema: junctura schema show "
-                    f"{name} --store {store} > {name}.yaml; junctura serve URL --schema {name}.yaml"
-                )
-                pool.close()
-                raise InvalidArgument("--behind", f"{cause}: {remedy}")
+    lacking = {schema.name for schema in kept.schemas} - known
+    if not lacking:
+        return
+    for selector in joined(sorted(set(selectors))):
+        if name := _found(kept, selector, lacking):
+            cause = f'{store} has such fields of the schema "{name}", which the pool at {pool.url} does not have'
+            remedy = (
+                f"leave --pool out to use the store alone, or serve a pool with that schema: junctura schema show "
+                f"{name} --store {store} > {name}.yaml; junctura serve URL --schema {name}.yaml"
+            )
+            pool.close()
+            raise InvalidArgument("--behind", f"{cause}: {remedy}")
 
 
 def _found(store: junctura.Store, selector: str, schemas: set[str]) -> str | None:

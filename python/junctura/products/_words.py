@@ -126,23 +126,40 @@ def _any(text: str) -> str | None:
 
 
 def _step(text: str) -> Value | None:
-    found = re.fullmatch(r"([0-9dhms]+)(?:-([0-9dhms]+))?", text)
+    found = re.fullmatch(r"(-?[0-9dhms]+)(?:-(-?[0-9dhms]+))?", text)
     if found is None:
         return None
     if found[2] is None:
         at = _length(found[1], "h")
         return None if at is None else step_at(at)
     # As ecCodes writes it, the unit of a range may be that of its end.
-    unit = found[2].lstrip("0123456789")
+    unit = found[2].lstrip("-0123456789")
     start, end = _length(found[1], unit if unit in _SECONDS else "h"), _length(found[2], "h")
     return Step(start, end).words if start is not None and end is not None and start < end else None
 
 
 def _length(text: str, unit: str) -> int | None:
-    """Seconds of a length of time as 6 (of this unit), 90m or 1h30m; None of another text."""
-    if not re.fullmatch(r"[0-9]{1,7}|([0-9]{1,7}[dhms])+", text):
+    """Seconds of a length of time as 6 (of this unit), -6, 90m or 1h30m; None of another text."""
+    if not re.fullmatch(r"-?([0-9]{1,7}|([0-9]{1,7}[dhms])+)", text):
         return None
-    return sum(int(count) * _SECONDS[said or unit] for count, said in re.findall(r"([0-9]+)([dhms]?)", text))
+    length = sum(int(count) * _SECONDS[said or unit] for count, said in re.findall(r"([0-9]+)([dhms]?)", text))
+    return -length if text.startswith("-") else length
+
+
+def number_of(param: Value) -> int | None:
+    """The identifier that ecCodes gives a parameter which is a number, alone or with that of its table; None of others.
+
+    Examples
+    --------
+    >>> number_of("131"), number_of("131.128"), number_of("20.3"), number_of("u")
+    (131, 131, 3020, None)
+
+    """
+    found = re.fullmatch(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?", str(param))
+    if found is None:
+        return None
+    table = int(found[2] or 128)
+    return int(found[1]) + (0 if table == 128 else table * 1000)
 
 
 def step_at(seconds: int) -> Value:
@@ -271,6 +288,8 @@ def _times(word: str, given: str, first: Value, last: Value, by: str) -> tuple[V
     if any(end.start != end.end for end in ends):
         raise Wrong(f"{shown(given)}: the ends of a range are single steps")
     between = _length(by, "h") or int(_increment(by) * 3600)
+    if between < 0:
+        raise Wrong(f"{shown(by)} is no number above 0 to go on by")
     found = written_out(given, Decimal(ends[0].end), Decimal(ends[1].end), Decimal(between), VALUES_MAX)
     if word == "step":
         return tuple(step_at(int(at)) for at in found)

@@ -25,7 +25,7 @@ from junctura.products._operations._base import Method, Operation, Transform, te
 from junctura.products._operations._ensemble import Ensemble, Statistic
 from junctura.products._operations._periods import Periods
 from junctura.products._operations._places import Crop, ToGrid, Turn, Winds
-from junctura.products._operations._steps import Statistics, Window
+from junctura.products._operations._steps import FollowingSteps, Statistics, Window
 from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units, masked
 
 # From what a document says to those that need nothing besides.
@@ -40,6 +40,7 @@ __all__ = [
     "Crop",
     "Ensemble",
     "Fill",
+    "FollowingSteps",
     "Keep",
     "Mask",
     "Method",

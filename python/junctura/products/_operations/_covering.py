@@ -1,7 +1,8 @@
 """Whether fields cover a window of time: all of it, and no part of it twice.
 
 ```text
-  instants   at equal distances, the last one at the end of the window, or the first one at its start
+  instants   the last one at the end of the window, or the first one at its start; at equal distances, or at
+             distances that grow as those of a forecast do: 1 2 3 4 5 6 9 12 18 24
   ranges     each begins where the one before ends: [0-6] [6-12] [12-24]
 ```
 Times are seconds since one moment that all of them have in common: the base time, or 1970.
@@ -38,6 +39,8 @@ class Frame(NamedTuple):
     """Whether its times are steps; otherwise they are moments."""
     has_start: bool = False
     """Whether an instant at its start is within it, and none at its end."""
+    base: int | None = None
+    """The base time, where a recipe lists the steps of one forecast: the distance of its instants may grow."""
 
     def bare(self, seconds: int) -> str:
         """A time in it: 6, 90m, or 2026-08-01T06:00."""
@@ -79,8 +82,9 @@ def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -
     `beside` are instants of other windows, which tell how far those are apart that a window has one of.
     """
     start, end = frame.span
-    ends = [*instants, end] if frame.has_start else [start, *instants]
-    apart = [after - before for before, after in itertools.pairwise(ends)]
+    apart = distances(frame, instants)
+    if frame.base is not None and len(instants) > 1 and _grow(frame, instants, apart):
+        return ""
     apart += [abs(other - instants[0]) for other in beside] if len(instants) == 1 else []
     # The shortest distance: where no multiple of it is missing, there is nothing in between.
     between = min(apart)
@@ -89,6 +93,22 @@ def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -
             missing = f"{frame.at(expected)} of the window {frame.words}"
             return f"{missing} is missing: its fields are {long(between)} apart{_or_fewer(frame, instants)}"
     return ""
+
+
+def distances(frame: Frame, instants: Sequence[int]) -> list[int]:
+    """The seconds that each instant stands for: since the one before it, or in a frame with a start to the next."""
+    ends = [*instants, frame.span.end] if frame.has_start else [frame.span.start, *instants]
+    return [after - before for before, after in itertools.pairwise(ends)]
+
+
+def _grow(frame: Frame, instants: Sequence[int], apart: Sequence[int]) -> bool:
+    """Whether distances grow as those of a forecast do: to multiples, at a step that is a multiple of the new one."""
+    is_whole = instants[0] == frame.span.start if frame.has_start else instants[-1] == frame.span.end
+    befores = instants if frame.has_start else [frame.span.start, *instants]
+    return is_whole and all(
+        after % before == 0 and (after == before or (at - (frame.base or 0)) % after == 0)
+        for (before, after), at in zip(itertools.pairwise(apart), befores[1:], strict=False)
+    )
 
 
 def _or_fewer(frame: Frame, instants: Sequence[int]) -> str:
@@ -142,6 +162,6 @@ def _tiles(window: Step, ranges: Iterable[Part]) -> list[Part]:
 
 
 def long(seconds: int) -> str:
-    """How long, in words: 6 hours, 90m."""
+    """How long, in words: 1 hour, 6 hours, 90m."""
     text = Step(seconds, seconds).words
-    return f"{text} hours" if text.isdecimal() else text
+    return f"{text} hour{'s' * (text != '1')}" if text.isdecimal() else text

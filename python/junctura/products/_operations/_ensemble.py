@@ -49,9 +49,9 @@ class Ensemble(Operation):
     of: tuple[Statistic, ...]
 
     @classmethod
-    def read(cls, value: list[Any]) -> Ensemble:
-        """As a recipe says it."""
-        return cls(tuple(statistic for item in value for statistic in _statistics(item)))
+    def read(cls, value: Any) -> Ensemble:
+        """As a recipe says it: one statistic, or a list."""
+        return cls(tuple(statistic for item in listed(value) for statistic in _statistics(item)))
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         return [made for group in grouped(fields, "number", "type").values() for made in self._made(group)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -89,9 +89,11 @@ class Periods(Operation):
         end = (start + dt.timedelta(days=31)).replace(day=1)
         return Period(_seconds(start), _seconds(end), _digits(start)[:6])
 
-    def frame(self, period: Period) -> Frame:
-        """The same as a window."""
-        return Frame(Step(period.start, period.end), f"{self.over} {period.name}", False, self.include == "start")
+    def frame(self, period: Period, bases: Collection[int] = ()) -> Frame:
+        """The same as a window, of fields of these base times, in seconds since 1970."""
+        base = next(iter(bases)) if len(set(bases)) == 1 else None
+        words = f"{self.over} {period.name}"
+        return Frame(Step(period.start, period.end), words, False, self.include == "start", base)
 
     def groups(self, words: Mapping[str, tuple[Value, ...]]) -> list[Group]:
         """The fields of each period, of all combinations of these dates, times and steps.
@@ -123,14 +125,15 @@ class Periods(Operation):
         ordered = sorted(valid for of in found.values() for valid in of)
         for period, of in found.items():
             beside = [valid for valid in ordered if valid not in of] if len(of) == 1 else []
-            if cause := lacking(self.frame(period), list(of), beside):
+            frame = self.frame(period, [seconds_since(_base(key)) for key in of.values()])
+            if cause := lacking(frame, list(of), beside):
                 raise Wrong(f"{cause}; where the first or last {self.over} has not all, name the others in on")
 
     def _group(self, period: Period, keys: tuple[Key, ...], is_one_base: bool) -> Group:
         if not is_one_base:
             return Group(Key(date=period.name), keys)
-        base = {word: keys[0][word] for word in ("date", "time")}
-        return Group(Key(base, step=_step(period, seconds_since(Key(base)))), keys)
+        base = _base(keys[0])
+        return Group(Key(base, step=_step(period, seconds_since(base))), keys)
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         groups = grouped(fields, "date", "time", "step", "stepType", "timespan")
@@ -158,8 +161,13 @@ class Periods(Operation):
             start = _EPOCH + dt.timedelta(seconds=period.start)
             said = {"date": _digits(start), "time": "0000", "step": _step(period, period.start), "increments": "base"}
         for kind in self.of:
-            made, step_type = reduced(kind, self.frame(period), fields, parts)
+            made, step_type = reduced(kind, self.frame(period, bases), fields, parts)
             yield fields[0].having(made, **said, stepType=step_type, stepStart=None, timespan=None)
+
+
+def _base(key: Key) -> Key:
+    """The words of its base time."""
+    return Key({word: key[word] for word in ("date", "time") if word in key})
 
 
 def _step(period: Period, base: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from junctura.field import Step, step_of
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
-from junctura.products._operations._covering import Frame, Part, check_covered, long
+from junctura.products._operations._covering import Frame, Part, check_covered, distances, long
 from junctura.products._words import Value, canonical, span_of, step_at
 
 # Of the fields in a window, with what GRIB calls the type of their step.
@@ -67,6 +67,8 @@ class Statistics(Operation):
     """
 
     name = "statistics"
+    # Whether a recipe lists the steps: one that a window lacks is then none that is awaited.
+    _has_list: ClassVar[bool] = True
     over: Value
     of: tuple[str, ...]
     begin: Value = 0
@@ -137,7 +139,7 @@ class Statistics(Operation):
         )
 
     def _needs_start(self, window: Window) -> bool:
-        return "accumulation" in self.of and window.span.start > 0
+        return "accumulation" in self.of and window.span.start != 0
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         return [
@@ -165,7 +167,8 @@ class Statistics(Operation):
                 values = self._accumulated(window, by_step, end)
                 yield end.having(values, step=window.step, stepType="accum", stepStart=None, timespan=None)
             else:
-                values, step_type = reduced(kind, Frame(window.span, window.step), inside, _parts(inside))
+                frame = Frame(window.span, window.step, base=0 if self._has_list else None)
+                values, step_type = reduced(kind, frame, inside, _parts(inside))
                 yield end.having(values, step=window.step, stepType=step_type, stepStart=None, timespan=None)
 
     def _accumulated(self, window: Window, by_step: dict[Value, Field], end: Field) -> Floats:
@@ -183,22 +186,38 @@ class Statistics(Operation):
         return added
 
 
+@dataclass(frozen=True)
+class FollowingSteps(Statistics):
+    """The same of fields as they come, whose steps nobody lists: only equal distances show that none is missing."""
+
+    _has_list = False
+
+
 def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Part]) -> tuple[Floats, str]:
-    """The statistic of the fields that cover a window, and what GRIB calls it; ranges count as they are long.
+    """The statistic of the fields that cover a window, and what GRIB calls it.
+
+    A mean weights each range by its length, and each instant by the time since the one before (to the next, in a
+    frame that has its start).
 
     Raises
     ------
     InvalidArgument
-        They do not cover it, or are not on one grid or of one unit.
+        They do not cover it, are not on one grid or of one unit, or have no such statistic.
 
     """
     check_covered(inside[0].param, frame, parts)
     reduce, step_type = _REDUCE[kind]
     values = stacked(inside)
-    lengths = np.diff([frame.span.start, *(part.end for part in parts)])
-    if kind != "mean" or parts[0].start is None or (lengths == lengths[0]).all():
+    are_instants = parts[0].start is None
+    ends = [part.end for part in parts]
+    lengths = np.array(distances(frame, ends) if are_instants else np.diff([frame.span.start, *ends]))
+    if kind in ("min", "max") or (lengths == lengths[0]).all() or (kind == "sum" and not are_instants):
         return reduce(values), step_type
-    if inside[0].attributes["stepType"] != "avg":
+    if kind == "sum":
+        apart = f"{long(int(lengths.min()))} to {long(int(lengths.max()))} apart"
+        cause = f"the fields of the window {frame.words} are {apart}, so a sum of instants has no meaning"
+        raise InvalidArgument(f"field {inside[0].param}", f"{cause}: write mean, or name only those of one distance")
+    if not are_instants and inside[0].attributes["stepType"] != "avg":
         ranges = ", ".join(frame.between(part.start or 0, part.end) for part in parts)
         raise InvalidArgument(f"field {inside[0].param}", f"a mean of ranges of several lengths ({ranges}): write sum")
     return np.average(values, axis=0, weights=lengths), step_type

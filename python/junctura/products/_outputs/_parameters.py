@@ -11,6 +11,7 @@ from junctura import _forks
 from junctura._labels import needed
 from junctura.products._field import Field
 from junctura.products._outputs._quiet import quiet
+from junctura.products._words import number_of
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32
@@ -61,9 +62,8 @@ def units_of(param: str) -> str:
 def _key(given: str) -> tuple[str, str | int]:
     if re.fullmatch(_CODES, given):
         return _OF_CODES, given
-    if match := re.fullmatch(r"(\d+)(?:\.(\d+))?", given):
-        table = int(match[2] or 128)
-        return "paramId", int(match[1]) + (0 if table == 128 else table * 1000)
+    if (number := number_of(given)) is not None:
+        return "paramId", number
     return ("paramId", _MEANT[given]) if given in _MEANT else ("shortName", given)
 
 

@@ -309,8 +309,11 @@ def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int
 
 
 def _has_local_section(field: Field) -> bool:
-    """Whether ECMWF's own section says more than the centre, which then must be ECMWF."""
-    return "class" in field.attributes and _centre(field) == "ecmf"
+    """Whether ECMWF's own section says more than the centre, which then must be ECMWF.
+
+    Fields that MARS does not describe have the centre's name for a class.
+    """
+    return field.attributes.get("class", "ecmf") != "ecmf" and _centre(field) == "ecmf"
 
 
 def _centre(field: Field) -> str:

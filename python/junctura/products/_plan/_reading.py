@@ -12,7 +12,7 @@ from junctura._yaml import Document, Wrong, at, read
 from junctura.errors import Error, InvalidArgument
 from junctura.products._map.styles import load
 from junctura.products._names import Template
-from junctura.products._operations import READERS, Compute, Statistics, ToGrid
+from junctura.products._operations import READERS, Compute, FollowingSteps, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
     Action,
@@ -197,7 +197,7 @@ def _action(name: str, value: Any, folder: Path) -> Action:
     if name == "set":
         return Set(value)
     if name == "statistics":
-        return OverSteps(Statistics.read(value, 0))
+        return OverSteps(FollowingSteps.read(value, 0))
     if name == "compute":
         return Formulas(Compute.read(value))
     if name == "wind":

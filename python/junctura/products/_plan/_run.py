@@ -71,6 +71,7 @@ def run(
     told: Callable[[str], None] = print,
     waits: Callable[[Waits], None] | None = None,
     ready: Callable[[], None] | None = None,
+    start: bool = False,
 ) -> Ran:
     """Lets fields through a plan as they come; waits until its sources have ended.
 
@@ -102,6 +103,8 @@ def run(
         Is called when nothing has come for a while.
     ready
         Is called if nothing has been offered yet that is followed: whatever is from now on comes here.
+    start
+        Whether to start a server for `pool`, of this user, where none runs.
 
     """
     wrong: list[str] = []
@@ -124,7 +127,7 @@ def run(
         inlets = [
             Inlet(
                 source,
-                opened(source.pool or pool, store, name, [source.follow]),
+                opened(source.pool or pool, store, name, [source.follow], start=start and not source.pool, waits=waits),
                 until_gone,
                 stack,
                 until_live=until_live,

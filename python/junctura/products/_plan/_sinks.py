@@ -18,11 +18,10 @@ from junctura.products._plan._actions import Each, Select
 from junctura.products._plan._item import Item
 from junctura.products._recipe import Recipe
 from junctura.products._report import Report
+from junctura.products._tags import bare, tagged
 from junctura.products._words import Key, canonical
 
 _FIELDS = "plan-fields"
-# What decoding says of fields besides the words of MARS.
-_GIVEN = ("stepStart",)
 
 
 class Offer(Each):
@@ -39,29 +38,23 @@ class Offer(Each):
 
     def __init__(self, pool: junctura.Pool, attributes: Mapping[str, Any]) -> None:
         self.pool, self.attributes = pool, dict(attributes)
-        self._schemas = pool.schemas
+        # New objects have the first one.
+        self._schema = pool.schemas[0]
 
     def take(self, item: Item) -> Sequence[Item]:
-        message, attributes = item.message, _taken(item.attributes, self._schemas)
+        message = item.message
         if message is not None:
-            self.pool.offer(message, {**attributes, **self.attributes})
+            self.pool.offer(message, {**bare(item.attributes, self._schema), **self.attributes})
             return []
         field = item.field
-        about = {**_but_for_arrays(attributes), "grid": field.on.name, "units": field.units, **self.attributes}
+        attributes = _but_for_arrays(tagged(item.attributes, self._schema))
+        about = {**attributes, "grid": field.on.name, "units": field.units, **self.attributes}
         self.pool.offer(field.values, about)
         return []
 
     def end(self) -> Sequence[Item]:
         self.pool.sync()
         return []
-
-
-def _taken(attributes: Mapping[str, Any], schemas: Sequence[junctura.Schema]) -> dict[str, Any]:
-    """Attributes without those that a field was given here and that no schema takes."""
-    if any(schema.is_open for schema in schemas):
-        return dict(attributes)
-    taken = {name for schema in schemas for name in schema.attributes}
-    return {name: value for name, value in attributes.items() if name in taken or name not in _GIVEN}
 
 
 def _but_for_arrays(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +96,7 @@ class Archive(Each):
         message = item.message
         if message is None:
             raise InvalidArgument(item.named, "a store keeps messages: encode it before it is archived")
-        self.store.archive(message, _taken(item.attributes, self.store.schemas))
+        self.store.archive(message, bare(item.attributes, self.store.schemas[0]))
         self._is_unsettled = True
         return []
 
