@@ -42,6 +42,7 @@ def text(
     return length
 
 
+@functools.lru_cache(maxsize=4096)
 def width(words: str, size: float) -> float:
     """How long words are, in pixels."""
     return sum(_length(piece, own_size) for piece, own_size, _ in _pieces(words, size))
