@@ -51,8 +51,13 @@ class _Course:
 
 def _ensemble(members: Sequence[_Bytes], statistics: Sequence[tuple[str, float]], made: Sequence[_Bytes]) -> None: ...
 def _isolines(
-    values: _Bytes, wide: int, lines: Sequence[tuple[float, int]], stroke: tuple[float, float, float]
-) -> tuple[bytearray, bytearray, list[bytearray]]: ...
+    pixels: tuple[_Bytes, _Bytes],
+    values: _Bytes,
+    wide: int,
+    lines: Sequence[tuple[float, int]],
+    stroke: tuple[float, float, float, float],
+    inks: tuple[_Colour, _Colour],
+) -> list[bytes]: ...
 def _blend(
     colours: _Bytes, pixels: _Bytes, cover: _Bytes, inks: tuple[_Colour, _Colour], against: _Bytes | None = None
 ) -> None: ...

@@ -35,11 +35,23 @@ def with_gaps() -> Any:
 FIELDS = {"noise": noise, "waves": waves, "gaps": with_gaps}
 
 
+INKS = (BRIGHT, DARK)
+
+
+def drawn(values: Any, lines: Any, stroke: Any) -> tuple[Any, list[Any]]:
+    """How much of each pixel is covered, to a 200th, and the crossings of each line."""
+    under = np.full((values.size, 4), 255, np.uint8)
+    pixels = np.full_like(under, 200)
+    crossings = _isolines((pixels, under), values, values.shape[1], lines, stroke, ((0, 0, 0), (0, 0, 0)))
+    assert (pixels[:, 3] == 200).all() and (under == 255).all()
+    return (1 - pixels[:, 0] / 200).reshape(values.shape), [np.frombuffer(one, np.int64) for one in crossings]
+
+
 @pytest.mark.parametrize("levels", [LEVELS, UNEVEN, (0.5,)])
 @pytest.mark.parametrize("field", FIELDS)
 def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> None:
-    values, margin, wide = FIELDS[field](), 7, 1.5
-    pixels, cover, crossings = _isolines(values, values.shape[1], [(level, margin) for level in levels], (wide, 3, 0))
+    values, margin, wide, strength = FIELDS[field](), 7, 1.5, 0.75
+    found, crossings = drawn(values, [(level, margin) for level in levels], (wide, 3, 0, strength))
     down, right = np.gradient(values)
     most = np.hypot(down, right).astype(np.float64)
     lines = np.array(levels)
@@ -48,15 +60,19 @@ def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> N
     apart = np.diff(lines).min() if len(lines) > 1 else np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.nan_to_num((wide / 2 + 0.5 - away / most) * np.minimum(1, apart / (3 * most))).clip(0, 1)
-    found = np.zeros(values.size)
-    found[np.frombuffer(pixels, np.int64)] = np.frombuffer(cover, np.float32)
-    # Where two lines are equally near, rounding decides.
-    np.testing.assert_allclose(found, expected.ravel(), atol=2e-4)
+    # Colors are whole numbers.
+    np.testing.assert_allclose(found, strength * expected, atol=1.02 / 200)
     inner = np.zeros(values.shape, bool)
     inner[margin:-margin, margin:-margin] = True
     for number, one in enumerate(crossings):
         meant = np.flatnonzero((at == number) & (away < 0.5 * most) & inner)
-        assert len(np.setxor1d(np.frombuffer(one, np.int64), meant)) <= 2
+        # Rounding decides at the ends.
+        assert len(np.setxor1d(one, meant)) <= 2
+
+
+def labels_of(values: Any, levels: tuple[float, ...], unit: float) -> list[isolines.Label]:
+    pixels = np.zeros((values.size, 4), np.uint8)
+    return isolines.draw(pixels, pixels.copy(), values, levels, 0, unit)
 
 
 @pytest.mark.parametrize("unit", [0.88, 1.0, 2.5])
@@ -64,7 +80,7 @@ def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> N
 def test_labels_lie_on_straight_lines_apart_from_one_another(field: str, unit: float) -> None:
     values = FIELDS[field](600, 900) if field != "gaps" else with_gaps()
     high, wide = values.shape
-    _, labels = isolines.drawn(values, LEVELS, 0, unit)
+    labels = labels_of(values, LEVELS, unit)
     down, right = np.gradient(values)
     most = np.hypot(down, right)
     assert labels or unit > 2
@@ -88,7 +104,7 @@ def test_labels_lie_on_straight_lines_apart_from_one_another(field: str, unit: f
 
 def test_a_noisy_field_has_no_more_labels_than_there_is_room_for() -> None:
     values = noise(600, 900)
-    _, labels = isolines.drawn(values, tuple(np.arange(-3.0, 3.01, 0.1)), 0, 1.0)
+    labels = labels_of(values, tuple(np.arange(-3.0, 3.01, 0.1)), 1.0)
     # Discs of half the distance do not overlap, nor reach beyond the map by more than that.
     most = (600 + isolines._APART) * (900 + isolines._APART) / (np.pi * (isolines._APART / 2) ** 2)
     assert 10 < len(labels) < most
@@ -112,19 +128,26 @@ def test_ink_is_put_on_as_numpy_does() -> None:
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     colours, pixels, cover = np.zeros((6, 4), np.uint8), np.array([6]), np.ones(1, np.float32)
-    inks = ((1, 2, 3), (4, 5, 6))
     with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-        _blend(colours, pixels, cover, inks)
+        _blend(colours, pixels, cover, INKS)
     with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-        _blend(colours, np.array([2]), cover, inks, colours[:2].copy())
+        _blend(colours, np.array([2]), cover, INKS, colours[:2].copy())
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.array([2]), cover, inks, colours)
+        _blend(colours, np.array([2]), cover, INKS, colours)
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.arange(6)[::2], np.ones(3, np.float32), inks)
+        _blend(colours, np.arange(6)[::2], np.ones(3, np.float32), INKS)
     with pytest.raises(errors.InvalidArgument, match="expected pixels of 64 bits"):
-        _blend(colours, np.array([2], np.int32), cover, inks)
-    with pytest.raises(errors.InvalidArgument, match="single precision without gaps"):
-        _isolines(noise()[:, ::2], 250, [(0.0, 1)], (1, 3, 0))
+        _blend(colours, np.array([2], np.int32), cover, INKS)
+    values = np.zeros((2, 3), np.float32)
+    for given, cause in (
+        (values[:, ::2], "arrays without gaps"),
+        (values[:1], "not as many as values"),
+        (values.astype(np.float64), "not as many as values"),
+    ):
+        with pytest.raises(errors.InvalidArgument, match=cause):
+            _isolines((colours, colours.copy()), given, 3, [(0.0, 1)], (1, 3, 0, 1), INKS)
+    with pytest.raises(errors.InvalidArgument, match="do not overlap"):
+        _isolines((colours, colours), values, 3, [(0.0, 1)], (1, 3, 0, 1), INKS)
     assert not colours.any()
     none = np.zeros(0, np.int64)
-    _blend(colours, none, np.zeros(0, np.float32), inks)
+    _blend(colours, none, np.zeros(0, np.float32), INKS)

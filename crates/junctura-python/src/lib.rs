@@ -96,7 +96,7 @@ mod _native {
     #[pymodule_export]
     use crate::pool::Pool;
     #[pymodule_export]
-    use crate::raster::{lines_of, put_ink};
+    use crate::raster::{draw_lines, put_ink};
     #[pymodule_export]
     use crate::remap::{GridWeights, StepCourse};
     #[pymodule_export]

@@ -38,11 +38,12 @@ pub fn blend(colours: &mut [u8], pixels: &[u64], cover: &[f32], ink: Ink<'_>) ->
         && pixels
             .iter()
             .zip(cover)
-            .all(|(pixel, cover)| put(colours, *pixel, *cover, ink).is_some())
+            .all(|(pixel, cover)| usize::try_from(*pixel).is_ok_and(|pixel| put(colours, pixel, *cover, ink).is_some()))
 }
 
-fn put(colours: &mut [u8], pixel: u64, cover: f32, ink: Ink<'_>) -> Option<()> {
-    let place = usize::try_from(pixel).ok()?.checked_mul(4)?;
+/// Puts ink onto a part of a pixel, if there is one.
+pub fn put(colours: &mut [u8], pixel: usize, cover: f32, ink: Ink<'_>) -> Option<()> {
+    let place = pixel.checked_mul(4)?;
     let under = colour_at(colours, place)?;
     let ink = match ink {
         Ink::One(colour) => colour,

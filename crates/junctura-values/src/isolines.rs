@@ -23,29 +23,23 @@ pub struct Stroke {
     pub flat: f32,
 }
 
-/// What lines touch.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Touched {
-    /// Pixels, counted row by row, upwards.
-    pub pixels: Vec<u64>,
-    /// How much of each is covered, up to 1.
-    pub cover: Vec<f32>,
-    /// Of each line the pixels that it runs through, upwards.
-    pub crossings: Vec<Vec<u64>>,
-}
-
-/// The pixels of a raster, in rows of so many, that lines touch; the values of the lines are in order, upwards.
+/// Finds the pixels of a raster, in rows of so many, that lines touch, and tells of each how much is covered, up to 1.
+/// The values of the lines are in order, upwards.
 ///
-/// A pixel belongs to the line whose value is nearest to its own. There is no line about missing values (NaN).
+/// Returns of each line the pixels that it runs through, counted row by row, upwards. A pixel belongs to the line whose
+/// value is nearest to its own. There is no line about missing values (NaN).
 #[must_use]
-pub fn isolines(values: &[f32], wide: usize, lines: &[Line], stroke: Stroke) -> Touched {
-    let mut found = Touched {
-        crossings: vec![Vec::new(); lines.len()],
-        ..Touched::default()
-    };
+pub fn isolines(
+    values: &[f32],
+    wide: usize,
+    lines: &[Line],
+    stroke: Stroke,
+    mut touch: impl FnMut(usize, f32),
+) -> Vec<Vec<u64>> {
+    let mut crossings = vec![Vec::new(); lines.len()];
     let high = values.len().checked_div(wide).unwrap_or(0);
     if lines.is_empty() || wide < 2 || high < 2 {
-        return found;
+        return crossings;
     }
     let nearest = Nearest::of(lines);
     let apart = lines.windows(2).map(|pair| pair[1].value - pair[0].value);
@@ -65,21 +59,20 @@ pub fn isolines(values: &[f32], wide: usize, lines: &[Line], stroke: Stroke) -> 
             if away >= reach * steep {
                 continue;
             }
-            let pixel = (y * wide + x) as u64;
+            let pixel = y * wide + x;
             let faded = (apart / (stroke.fade * steep)).min(1.0);
             let cover = ((reach - away / steep) * faded).min(1.0);
             if cover > 0.0 {
-                found.pixels.push(pixel);
-                found.cover.push(cover);
+                touch(pixel, cover);
             }
             let margin = lines[at].margin;
             let is_inside = x >= margin && y >= margin && x + margin < wide && y + margin < high;
             if away < 0.5 * steep && is_inside {
-                found.crossings[at].push(pixel);
+                crossings[at].push(pixel as u64);
             }
         }
     }
-    found
+    crossings
 }
 
 /// By how much values of a row change from pixel to pixel, in the steepest direction; `rows` lie between the rows above
@@ -155,29 +148,39 @@ mod tests {
         values.iter().map(|value| Line { value: *value, margin }).collect()
     }
 
+    /// Pixels, how much of each is covered, and crossings.
+    fn found(values: &[f32], wide: usize, lines: &[Line]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
+        let (mut pixels, mut covers) = (Vec::new(), Vec::new());
+        let crossings = isolines(values, wide, lines, STROKE, |pixel, cover| {
+            pixels.push(pixel);
+            covers.push(cover);
+        });
+        (pixels, covers, crossings)
+    }
+
     #[test]
     fn a_slope_has_a_line_as_wide_as_the_stroke() {
         let values: Vec<f32> = (0..200).map(|pixel| (pixel % 20) as f32).collect();
-        let found = isolines(&values, 20, &lines(&[5.0, 15.0], 0), STROKE);
-        let cover: f32 = found.cover.iter().sum();
+        let (_, cover, crossings) = found(&values, 20, &lines(&[5.0, 15.0], 0));
         // Ten rows of two lines.
+        let cover: f32 = cover.iter().sum();
         assert!((cover - 40.0).abs() < 1e-3, "{cover}");
         let columns = |pixels: &[u64]| pixels.iter().map(|pixel| pixel % 20).collect::<Vec<_>>();
-        assert_eq!(columns(&found.crossings[0]), [5; 10]);
-        assert_eq!(columns(&found.crossings[1]), [15; 10]);
+        assert_eq!(columns(&crossings[0]), [5; 10]);
+        assert_eq!(columns(&crossings[1]), [15; 10]);
     }
 
     #[test]
     fn crossings_keep_their_distance_from_the_edges() {
         let values: Vec<f32> = (0..200).map(|pixel| (pixel % 20) as f32).collect();
-        let found = isolines(&values, 20, &lines(&[2.0, 10.0], 3), STROKE);
-        assert!(found.crossings[0].is_empty());
-        assert_eq!(found.crossings[1], [3 * 20 + 10, 4 * 20 + 10, 5 * 20 + 10, 6 * 20 + 10]);
+        let (_, _, crossings) = found(&values, 20, &lines(&[2.0, 10.0], 3));
+        assert!(crossings[0].is_empty());
+        assert_eq!(crossings[1], [3 * 20 + 10, 4 * 20 + 10, 5 * 20 + 10, 6 * 20 + 10]);
     }
 
     #[test]
     fn what_has_no_slope_has_no_line() {
-        let of = |values: &[f32], wide| isolines(values, wide, &lines(&[0.0, 5.0], 0), STROKE).pixels;
+        let of = |values: &[f32], wide| found(values, wide, &lines(&[0.0, 5.0], 0)).0;
         assert!(of(&[5.0; 12], 4).is_empty());
         assert!(of(&[f32::NAN; 12], 4).is_empty());
         assert!(of(&[0.0, 5.0, 1.0], 3).is_empty());
@@ -187,9 +190,9 @@ mod tests {
 
     #[test]
     fn steep_and_huge_values_have_lines() {
-        let found = isolines(&[0.0, 1e30, 0.0, 1e30], 2, &lines(&[1e30], 0), STROKE);
-        assert_eq!(found.pixels, [0, 1, 2, 3]);
-        assert!(found.cover.iter().all(|cover| cover.is_finite()));
+        let (pixels, cover, _) = found(&[0.0, 1e30, 0.0, 1e30], 2, &lines(&[1e30], 0));
+        assert_eq!(pixels, [0, 1, 2, 3]);
+        assert!(cover.iter().all(|cover| cover.is_finite()));
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 """Lines of equal value on a map, with their values on them.
 
-Which pixels lines touch is found natively, by the values that the map shows. Labels are placed line by line, the
-straightest places first.
+Lines are drawn natively, by the values that the map shows. Labels are placed line by line, the straightest places
+first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from PIL import Image, ImageDraw
 
 from junctura._native import _isolines
 from junctura.products._floats import Floats
-from junctura.products._map.ink import BRIGHT, DARK, Colour, Ink, is_dark
+from junctura.products._map.ink import BRIGHT, DARK, Colour, is_dark
 from junctura.products._map.lettering import text, width
 
+Pixels: TypeAlias = npt.NDArray[np.uint8]
 Singles: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.intp]
 _STRENGTH = 0.85
@@ -71,21 +72,24 @@ def _plate(words: str, size: float, colour: Colour) -> Image.Image:
     return plate
 
 
-def drawn(values: Singles, levels: Sequence[float], power: int, unit: float) -> tuple[Ink, list[Label]]:
-    """Lines of these values, and labels where there is room; `values` are those of the pixels, in rows."""
+def draw(
+    pixels: Pixels, under: Pixels, values: Singles, levels: Sequence[float], power: int, unit: float
+) -> list[Label]:
+    """Draws lines of these values, and returns labels where there is room.
+
+    `values` are those of the pixels, in rows; `under` are the colors that the ink stands out from.
+    """
     size = _SIZE * unit
     words = [f"{float(f'{level / 10.0**power:.6g}') + 0.0:g}" for level in levels]
     longs = [width(word, size) + 6 * unit for word in words]
     lines = [(level, int(long / 2 + 4 * unit)) for level, long in zip(levels, longs, strict=True)]
-    pixels, cover, crossings = _isolines(
-        values, values.shape[1], lines, (max(1.2, 1.5 * unit), _FADE_PX, _flat(levels))
-    )
+    stroke = (max(1.2, 1.5 * unit), _FADE_PX, _flat(levels), _STRENGTH)
+    crossings = _isolines((pixels, under), values, values.shape[1], lines, stroke, (BRIGHT, DARK))
     found: list[Label] = []
     for level, word, long, crossing in zip(levels, words, longs, crossings, strict=True):
         places = _straight(values, level, np.frombuffer(crossing, np.intp), long, unit)
         found += _apart(places, word, size, found, unit)
-    ink = Ink(np.frombuffer(pixels, np.intp), np.float32(_STRENGTH) * np.frombuffer(cover, np.float32))
-    return ink, found
+    return found
 
 
 def _flat(levels: Sequence[float]) -> float:
