@@ -58,17 +58,17 @@ class Label:
     def onto(self, made: Image.Image) -> None:
         """Draws it, light on dark colors and dark on light ones."""
         under = cast("Colour", made.getpixel((int(self.x), int(self.y))))
-        plate = _plate(self.words, self.size, BRIGHT if is_dark(under) else DARK)
-        turned = plate.rotate(self.angle, Image.Resampling.BICUBIC, expand=True)
-        made.paste(turned, (round(self.x - turned.width / 2), round(self.y - turned.height / 2)), turned)
+        turned = _letters(self.words, self.size).rotate(self.angle, Image.Resampling.BICUBIC, expand=True)
+        place = (round(self.x - turned.width / 2), round(self.y - turned.height / 2))
+        made.paste(BRIGHT if is_dark(under) else DARK, place, turned)
 
 
 @functools.lru_cache(maxsize=256)
-def _plate(words: str, size: float, colour: Colour) -> Image.Image:
-    """Words on nothing."""
+def _letters(words: str, size: float) -> Image.Image:
+    """How much of each pixel they cover."""
     wide, high = round(width(words, size)) + 4, round(1.5 * size)
-    plate = Image.new("RGBA", (wide, high), (*colour, 0))
-    text(ImageDraw.Draw(plate), (2, high / 2 + 0.36 * size), words, size, colour)
+    plate = Image.new("L", (wide, high))
+    text(ImageDraw.Draw(plate), (2, high / 2 + 0.36 * size), words, size, 255)
     return plate
 
 
