@@ -32,7 +32,7 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
-from junctura._native_remap import _Course, _ensemble, _Weights
+from junctura._native_remap import _blend, _Course, _ensemble, _isolines, _Weights
 from junctura._native_store import (
     Archiver,
     ArchiverCounts,
@@ -100,12 +100,14 @@ __all__ = [
     "_Payloads",
     "_Weights",
     "__version__",
+    "_blend",
     "_command",
     "_described",
     "_ensemble",
     "_entry",
     "_event",
     "_gap",
+    "_isolines",
     "_packed",
     "_peer",
     "_sections",

@@ -10,6 +10,7 @@ from typing_extensions import Buffer, Self
 
 _Bytes: TypeAlias = Buffer | npt.NDArray[Any]
 _Three: TypeAlias = tuple[_Bytes, _Bytes, _Bytes]
+_Colour: TypeAlias = tuple[int, int, int]
 
 @final
 class _Weights:
@@ -49,3 +50,14 @@ class _Course:
     def forget(self, wanted: int) -> int: ...
 
 def _ensemble(members: Sequence[_Bytes], statistics: Sequence[tuple[str, float]], made: Sequence[_Bytes]) -> None: ...
+def _isolines(
+    pixels: tuple[_Bytes, _Bytes],
+    values: _Bytes,
+    wide: int,
+    lines: Sequence[tuple[float, int]],
+    stroke: tuple[float, float, float, float],
+    inks: tuple[_Colour, _Colour],
+) -> list[bytes]: ...
+def _blend(
+    colours: _Bytes, pixels: _Bytes, cover: _Bytes, inks: tuple[_Colour, _Colour], against: _Bytes | None = None
+) -> None: ...

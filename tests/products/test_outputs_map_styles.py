@@ -16,6 +16,7 @@ from junctura.products import Field, load_all
 from junctura.products.__main__ import main
 from junctura.products._make import Transforms, make
 from junctura.products._map import colours, isolines, styles
+from junctura.products._map.ink import BRIGHT
 from junctura.products._map.lettering import width
 from junctura.products._map.looks import Look, look_of
 from junctura.products._map.page import Page, samples_of
@@ -347,11 +348,13 @@ def test_lines_are_where_the_field_has_their_value() -> None:
     """Of a cone: circles, whose length says how many pixels they cover."""
     y, x = np.mgrid[-200:201, -200:201]
     values = np.hypot(x, y).astype(np.float32)
-    ink, labels = isolines.drawn(values, (50.0, 100.0, 150.0), 0, 0.5)
-    radius = values.ravel()[ink.pixels]
+    pixels = np.zeros((values.size, 4), np.uint8)
+    labels = isolines.draw(pixels, pixels.copy(), values, (50.0, 100.0, 150.0), 0, 0.5)
+    cover = pixels[:, 0] / BRIGHT[0]
+    radius = values.ravel()[cover > 0]
     nearest = np.array([50, 100, 150])[np.argmin(np.abs(radius[:, None] - [50, 100, 150]), axis=1)]
     assert np.abs(radius - nearest).max() < 1.2
-    covered = ink.cover.sum() / isolines._STRENGTH
+    covered = cover.sum() / isolines._STRENGTH
     assert covered == pytest.approx(1.2 * 2 * np.pi * (50 + 100 + 150), rel=0.05)
     assert {label.words for label in labels} <= {"50", "100", "150"} and labels
     for label in labels:
@@ -364,8 +367,9 @@ def test_lines_are_where_the_field_has_their_value() -> None:
 
 @pytest.mark.parametrize("values", [np.full((50, 60), 5.0), np.full((50, 60), np.nan), np.zeros((1, 60))])
 def test_a_field_without_slope_has_no_lines(values: Any) -> None:
-    ink, labels = isolines.drawn(values.astype(np.float32), (0.0, 5.0), 0, 1.0)
-    assert not len(ink.pixels) and not labels
+    pixels = np.zeros((values.size, 4), np.uint8)
+    labels = isolines.draw(pixels, pixels.copy(), values.astype(np.float32), (0.0, 5.0), 0, 1.0)
+    assert not pixels.any() and not labels
 
 
 def test_lines_are_those_of_the_style_or_as_stated() -> None:

@@ -16,6 +16,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use zerocopy::IntoBytes;
 
 /// The first of some bytes that another field of the same owner keeps alive.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +90,29 @@ impl Views {
     }
 }
 
+/// Whether no memory that is written to is read from, or written to twice.
+pub(crate) fn are_apart(read: &[PyUntypedBuffer], written: &[PyUntypedBuffer]) -> bool {
+    let range = |buffer: &PyUntypedBuffer| {
+        let start = buffer.buf_ptr() as usize;
+        (start, start + buffer.len_bytes())
+    };
+    let mut ranges: Vec<((usize, usize), bool)> = read.iter().map(|buffer| (range(buffer), false)).collect();
+    ranges.extend(written.iter().map(|buffer| (range(buffer), true)));
+    ranges.sort_unstable();
+    // What is read may overlap: the same field may be given twice.
+    let (mut read_until, mut written_until) = (0, 0);
+    ranges.into_iter().all(|((start, end), is_written)| {
+        let is_free = written_until <= start && (!is_written || read_until <= start);
+        let until = if is_written {
+            &mut written_until
+        } else {
+            &mut read_until
+        };
+        *until = end.max(*until);
+        is_free
+    })
+}
+
 /// A contiguous buffer of Python's that is written to, and stays in place while this is held.
 pub(crate) struct LentMut(PyUntypedBuffer);
 
@@ -105,7 +129,8 @@ impl LentMut {
     /// The bytes. That no other Python thread looks at them or writes to them meanwhile is asked of users, as everywhere in Python.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self.0.len_bytes() {
-            0 => &mut [],
+            // At a place where numbers may lie.
+            0 => <[u64; 0]>::as_mut_bytes(&mut []),
             // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`, and it has
             // said that they may be written to.
             length => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), length) },
@@ -126,7 +151,7 @@ impl Lent {
     /// The bytes. That no other Python thread writes to them meanwhile is asked of users, as everywhere in Python.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self.0.len_bytes() {
-            0 => &[],
+            0 => <[u64; 0]>::as_bytes(&[]),
             // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`.
             length => unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), length) },
         }

@@ -44,6 +44,7 @@ mod options;
 mod pickling;
 mod pipeline;
 mod pool;
+mod raster;
 mod reading;
 mod remap;
 mod require;
@@ -94,6 +95,8 @@ mod _native {
     use crate::pipeline::Pipeline;
     #[pymodule_export]
     use crate::pool::Pool;
+    #[pymodule_export]
+    use crate::raster::{draw_lines, put_ink};
     #[pymodule_export]
     use crate::remap::{GridWeights, StepCourse};
     #[pymodule_export]

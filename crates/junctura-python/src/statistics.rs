@@ -5,7 +5,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use zerocopy::FromBytes;
 
-use crate::buffer::{Lent, LentMut};
+use crate::buffer::{Lent, LentMut, are_apart};
 use crate::error::invalid;
 
 /// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
@@ -55,29 +55,6 @@ pub(crate) fn of_ensemble(
         "arrays",
         "expected members, and arrays for statistics, of one size",
     ))
-}
-
-/// Whether no memory that is written to is read from, or written to twice.
-fn are_apart(read: &[PyUntypedBuffer], written: &[PyUntypedBuffer]) -> bool {
-    let range = |buffer: &PyUntypedBuffer| {
-        let start = buffer.buf_ptr() as usize;
-        (start, start + buffer.len_bytes())
-    };
-    let mut ranges: Vec<((usize, usize), bool)> = read.iter().map(|buffer| (range(buffer), false)).collect();
-    ranges.extend(written.iter().map(|buffer| (range(buffer), true)));
-    ranges.sort_unstable();
-    // Members may overlap: the same field may be given twice.
-    let (mut read_until, mut written_until) = (0, 0);
-    ranges.into_iter().all(|((start, end), is_written)| {
-        let is_free = written_until <= start && (!is_written || read_until <= start);
-        let until = if is_written {
-            &mut written_until
-        } else {
-            &mut read_until
-        };
-        *until = end.max(*until);
-        is_free
-    })
 }
 
 fn statistic(name: &str, number: f64) -> Option<Statistic> {

@@ -3,11 +3,17 @@
 //! ```text
 //!   SimplePacking   integers of some bits  <->  values (WMO regulation 92.9.4)
 //!   ensemble        members  ->  mean, spread, extremes, percentiles, probabilities
+//!   isolines        values of pixels  ->  pixels that lines of equal value cover
+//!   blend           ink on pixels
 //! ```
 //! Everything is pure and works on slices that the caller has. A missing value is NaN.
 
 mod ensemble;
+mod ink;
+mod isolines;
 mod packing;
 
 pub use ensemble::{Statistic, ensemble};
+pub use ink::{Colour, Ink, blend, is_dark, put};
+pub use isolines::{Line, Stroke, isolines};
 pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from junctura._native import _blend
 from junctura.products._cache import Bounded
 from junctura.products._floats import Floats
 from junctura.products._map.coast import Line, Scale, borders, coastlines
@@ -24,8 +25,8 @@ _TIMES = 3
 _KEPT_BYTES_MAX = 64 << 20
 DARK: Colour = (14, 18, 26)
 BRIGHT: Colour = (246, 245, 241)
-# Brightness, 0 to 255, below which a color is dark: there light and dark ink have the same contrast (WCAG 2).
-_DARK_BELOW = 118.0
+# Thousandths of 255: a color that is less bright is dark. There light and dark ink have the same contrast (WCAG 2).
+_DARK_BELOW = 118_000
 _COAST, _FAINT, _GRATICULE = 0.92, 0.5, 0.2
 # From so many pixels a degree on, the coarse coastlines look like it.
 _FINE_FROM = 1.6
@@ -34,7 +35,7 @@ _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 
 @dataclass(frozen=True)
 class Ink:
-    """Pixels, counted row by row, and how much of each ink covers, as a column."""
+    """Pixels, counted row by row, and how much of each ink covers."""
 
     pixels: npt.NDArray[np.intp]
     cover: npt.NDArray[np.float32]
@@ -50,21 +51,16 @@ class Ink:
         The ink has one color, or is light where the colors that are given for it are dark, and dark where they are
         light.
         """
-        under = colours[self.pixels]
         if isinstance(ink, tuple):
-            inks = np.array([ink], np.float32)
+            _blend(colours, self.pixels, self.cover, (ink, ink))
         else:
-            inks = np.where(
-                is_dark(ink[self.pixels])[:, None], np.array(BRIGHT, np.float32), np.array(DARK, np.float32)
-            )
-        under[:, :3] = under[:, :3] * (1 - self.cover) + inks * self.cover
-        colours[self.pixels] = under
+            _blend(colours, self.pixels, self.cover, (BRIGHT, DARK), ink)
 
 
-def is_dark(colours: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Whether colours look dark; red, green and blue are the first columns."""
-    brightness = colours[:, :3] @ np.array([0.299, 0.587, 0.114], np.float32)
-    return np.asarray(brightness < _DARK_BELOW)
+def is_dark(colour: Colour) -> bool:
+    """Whether it looks dark."""
+    red, green, blue = colour
+    return 299 * red + 587 * green + 114 * blue < _DARK_BELOW
 
 
 _kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
@@ -99,10 +95,10 @@ def _lines(
 
 def _drawn(view: View, layers: Iterable[tuple[Iterable[Line], float, float]], unit: float) -> Ink:
     thin = max(0.7, unit / 1.4)
-    clear = np.ones((view.height * view.width, 1), np.float32)
+    clear = np.ones(view.height * view.width, np.float32)
     for lines, wide, strength in layers:
-        clear *= 1 - _cover(view, lines, thin * wide).ravel()[:, None] * np.float32(strength / 255)
-    touched = np.flatnonzero(clear[:, 0] < 1)
+        clear *= 1 - _cover(view, lines, thin * wide).ravel() * np.float32(strength / 255)
+    touched = np.flatnonzero(clear < 1)
     return Ink(touched, 1 - clear[touched])
 
 

@@ -26,7 +26,7 @@ def text(
     at: tuple[float, float],
     words: str,
     size: float,
-    colour: Colour,
+    colour: Colour | int,
     anchor: Literal["left", "middle", "right"] = "left",
 ) -> float:
     """Sets words with their baseline at a place; gives how long they are, in pixels."""
@@ -42,6 +42,7 @@ def text(
     return length
 
 
+@functools.lru_cache(maxsize=4096)
 def width(words: str, size: float) -> float:
     """How long words are, in pixels."""
     return sum(_length(piece, own_size) for piece, own_size, _ in _pieces(words, size))
@@ -93,7 +94,7 @@ def _length(piece: str, size: float) -> float:
     return size * 0.62 if piece == "\u2212" else _font(round(size)).getlength(piece)
 
 
-def _rule(draw: ImageDraw.ImageDraw, x: float, base: float, size: float, colour: Colour) -> None:
+def _rule(draw: ImageDraw.ImageDraw, x: float, base: float, size: float, colour: Colour | int) -> None:
     thick = max(1, round(size * 0.075))
     top = round(base - size * 0.27)
     draw.rectangle((round(x + size * 0.07), top, round(x + size * 0.50), top + thick - 1), fill=colour)

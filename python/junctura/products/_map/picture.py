@@ -91,10 +91,8 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if sampled is not None and look.isolines:
         values = np.full(view.height * view.width, np.nan, np.float32)
         values[made_of.pixels] = sampled
-        lines, labels = isolines.drawn(
-            values.reshape(view.height, view.width), look.isolines, look.bar.power, page.unit
-        )
-        lines.onto(pixels, without_ink)
+        rows = values.reshape(view.height, view.width)
+        labels = isolines.draw(pixels, without_ink, rows, look.isolines, look.bar.power, page.unit)
     for label in labels:
         below = label.pixels(view.height, view.width)
         pixels[below] = without_ink[below]
