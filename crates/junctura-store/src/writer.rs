@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use junctura_model::{Code, Error, IntoGiven, Record, RecordRef, Result, Version};
+use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::commit::{COMMIT, Commit, PARTS_MAX, Part};
@@ -171,7 +171,7 @@ impl Writer {
     pub fn archive_record(
         &mut self,
         schema: usize,
-        record: &Record,
+        record: RecordRef<'_>,
         payload: &[u8],
         version: Option<Version>,
     ) -> Result<()> {
@@ -179,8 +179,8 @@ impl Writer {
             let cause = format!("the store has {}", self.store.schemas().len());
             Error::new(Code::InvalidArgument, format!("schema {schema}"), cause)
         })?;
-        known.check(record.as_ref().as_bytes())?;
-        self.take(schema, record.as_ref(), payload, version)
+        known.check(record.as_bytes())?;
+        self.take(schema, record, payload, version)
     }
 
     fn take(&mut self, schema: usize, record: RecordRef<'_>, payload: &[u8], version: Option<Version>) -> Result<()> {

@@ -349,6 +349,10 @@ impl Object {
         self.origin.connection.schema(self.arrived.schema)
     }
 
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        self.arrived.record()
+    }
+
     /// Names and canonical values of its attributes, those of the key first.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.schema().attributes_of(self.arrived.record())

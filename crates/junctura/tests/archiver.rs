@@ -268,3 +268,52 @@ fn an_array_with_too_many_attributes_is_set_aside() {
     assert_eq!(archived(archiver.counts()), [1, 1]);
     assert_eq!(names_of(&store), ["good"]);
 }
+
+/// A schema of one key attribute, with others as they are given.
+fn schema_with(others: &str) -> String {
+    format!(
+        "{{name: cells, key: {{dataset: [name], collocation: [], element: []}}, \
+         attributes: {{name: {{type: string}}, {others}}}}}"
+    )
+}
+
+#[test]
+fn records_are_those_of_the_store_also_where_it_orders_other_attributes() {
+    let same = "count: {type: integer}, unit: {type: string}";
+    let other = "unit: {type: string}, count: {type: integer}";
+    let pool = Pool::builder().schema_yaml(&schema_with(same)).open().unwrap();
+    let options = || OfferOptions {
+        schema: Some("cells"),
+        ..OfferOptions::default()
+    };
+    let given = [("name", "a"), ("count", "7"), ("unit", "K, of \"air\"")];
+    pool.offer_with(options(), given, b"payload").unwrap();
+    pool.offer_with(options(), [("name", "b")], b"").unwrap();
+    let listed = |theirs: &str| {
+        let with_theirs = Pool::builder().schema_yaml(&schema_with(theirs)).open().unwrap();
+        let store = store_of(&with_theirs, |_| true);
+        let terms = ArchiverOptions {
+            requirement: theirs[..4].to_owned(),
+            ..what_is_there()
+        };
+        let mut archiver = Archiver::new(&pool, &store, "", &terms).unwrap();
+        archiver.run(&mut |_| Ok(())).unwrap();
+        assert_eq!(archived(archiver.counts()), [2, 0]);
+        let listing = store.snapshot().unwrap().list("").unwrap();
+        let shown = |row: junctura_store::Object<'_>| {
+            let record = row.record();
+            let mut attributes: Vec<_> = row
+                .schema()
+                .attributes_of(record.as_ref())
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            attributes.sort();
+            (row.key(), attributes)
+        };
+        let mut rows: Vec<_> = listing.iter().map(shown).collect();
+        rows.sort();
+        format!("{rows:?}")
+    };
+    assert_eq!(listed(same), listed(other));
+    assert!(listed(other).contains("air"));
+}

@@ -60,7 +60,7 @@ fn archive_version(store: &Store, writer: &mut Writer, sequence: u64) {
     };
     let record = Record::trusted(record);
     writer
-        .archive_record(1, &record, text.as_bytes(), Some(version))
+        .archive_record(1, record.as_ref(), text.as_bytes(), Some(version))
         .unwrap();
 }
 

@@ -86,8 +86,7 @@ pub struct Archiver {
     writer: Writer,
     /// As [`Writer::flush`]: what tests replace.
     flush_writer: fn(&mut Writer) -> Result<Flushed>,
-    /// Schemas of the pool that the store has, too.
-    agreed: Vec<String>,
+    agreed: Vec<Agreed>,
     /// What is archived and not flushed, or was flushed before.
     held: Vec<Held>,
     held_bytes: u64,
@@ -104,6 +103,13 @@ pub struct Archiver {
     checkpoint: u64,
     checkpoints: Option<JoinHandle<Result<()>>>,
     progress: Arc<Progress>,
+}
+
+/// A schema of the pool that the store has, too.
+struct Agreed {
+    name: String,
+    /// Its number in the store, if both have the same attributes: then the store reads the records as they are.
+    number: Option<usize>,
 }
 
 struct Held {
@@ -440,7 +446,7 @@ impl Archiver {
         whole: Option<&Whole>,
         told: &mut Told<'_>,
     ) -> std::result::Result<Option<u64>, (bool, Error)> {
-        self.agree(object.schema()).map_err(|error| (true, error))?;
+        let schema = self.agree(object.schema()).map_err(|error| (true, error))?;
         let of_objects = |error: Error| (is_of_objects(&error), error);
         if object.redelivered() {
             let snapshot = self.store.snapshot().map_err(|error| (false, error))?;
@@ -449,22 +455,23 @@ impl Archiver {
                 return Ok(commit);
             }
         }
-        let mut written = write(&mut self.writer, object, whole);
+        let mut written = write(&mut self.writer, schema, object, whole);
         if let Err(error) = &written
             && error.code() == Code::LimitExceeded
             && self.writer.pending() > 0
         {
             // One flush takes no more; the next one may.
             self.flush(told).map_err(|error| (false, error))?;
-            written = write(&mut self.writer, object, whole);
+            written = write(&mut self.writer, schema, object, whole);
         }
         written.map(|()| None).map_err(of_objects)
     }
 
-    /// Both must mean the same by a schema's name.
-    fn agree(&mut self, schema: &Arc<Schema>) -> Result<()> {
-        if self.agreed.iter().any(|name| name == schema.name()) {
-            return Ok(());
+    /// The number of the object's schema in the store, where the store reads its records as they are. Both must mean the same by a
+    /// schema's name.
+    fn agree(&mut self, schema: &Arc<Schema>) -> Result<Option<usize>> {
+        if let Some(agreed) = self.agreed.iter().find(|agreed| agreed.name == schema.name()) {
+            return Ok(agreed.number);
         }
         let ours = self.store.schema(Some(schema.name()))?;
         if let Some(difference) = ours.first_difference(schema) {
@@ -475,8 +482,14 @@ impl Archiver {
                 cause,
             ));
         }
-        self.agreed.push(schema.name().to_owned());
-        Ok(())
+        let reads_records = ours.attributes() == schema.attributes();
+        let mut schemas = self.store.schemas().iter();
+        let number = schemas.position(|ours| reads_records && ours.name() == schema.name());
+        self.agreed.push(Agreed {
+            name: schema.name().to_owned(),
+            number,
+        });
+        Ok(number)
     }
 
     /// Makes what is held last, says so, and releases it. A disk that refuses is tried again, unless it is to stop; what waits for it
@@ -658,10 +671,15 @@ impl Archiver {
     }
 }
 
-fn write(writer: &mut Writer, object: &Object, whole: Option<&Whole>) -> Result<()> {
+/// With its record as it is, if the store has `schema`, except an array: its parts become one object of other attributes.
+fn write(writer: &mut Writer, schema: Option<usize>, object: &Object, whole: Option<&Whole>) -> Result<()> {
+    let version = object.version();
+    if let (Some(schema), None) = (schema, whole) {
+        return writer.archive_record(schema, object.record(), object.payload(), Some(version));
+    }
     let payload = whole.map_or(object.payload(), Whole::bytes);
     let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
-    let (schema, version) = (object.schema(), object.version());
+    let schema = object.schema();
     with_given(schema, object.attributes().chain(more), |given| {
         writer.archive_version(schema.name(), given.iter().copied(), payload, version)
     })

@@ -255,7 +255,7 @@ impl Import {
     fn archive(&mut self, found: &Found, bytes: &Located) -> Result<()> {
         if !self.dry_run {
             self.writer
-                .archive_record(found.schema, &found.record, &self.bytes, None)?;
+                .archive_record(found.schema, found.record.as_ref(), &self.bytes, None)?;
         }
         let file = Place {
             file: bytes.file.as_str().into(),
