@@ -40,6 +40,9 @@ pub struct Config {
     /// give it back and has sent a request since; then it is disconnected. One that sends nothing may ten times as long, unless
     /// it has never put anything into most of the memory. `None`: as long as a requirement may be stuck.
     pub hoarding_after: Option<Duration>,
+    /// How long a lease that waits keeps later ones from memory that comes free, after smaller ones have taken as much as it needs. Then
+    /// it waits behind them.
+    pub lease_first_for: Duration,
     /// Bytes that attributes, keys and index entries of objects may take; `None`: as many as payloads, and 64 MiB at least.
     pub record_budget_bytes: Option<u64>,
     /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
@@ -48,6 +51,8 @@ pub struct Config {
     pub leaving_at_once: usize,
     /// How many objects an event delivers to follows before others get their turn.
     pub delivered_at_once: usize,
+    /// What concerns more objects than this at once is done in parts, between which others get their turn.
+    pub changed_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
     pub looked_at_once: usize,
     /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
@@ -75,10 +80,12 @@ impl Default for Config {
             tombstone_age: Duration::from_mins(10),
             stuck_after: Duration::from_mins(1),
             hoarding_after: None,
+            lease_first_for: Duration::from_secs(10),
             record_budget_bytes: None,
             orphan_timeout: Duration::from_mins(1),
             leaving_at_once: 256,
             delivered_at_once: 256,
+            changed_at_once: 1024,
             looked_at_once: 1000,
             until_gone: Vec::new(),
             limits: Limits::default(),

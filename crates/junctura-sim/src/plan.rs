@@ -174,6 +174,7 @@ impl Plan {
             errors_per_client: tight(rng, 20, 0, 3, 1000) as u32,
             named_requirements: tight(rng, 20, 1, 2, 1024) as usize,
             stuck_after_ns: tight(rng, 50, 1, 100, 60_000) * 1_000_000,
+            lease_first_for_ns: 10_000_000_000,
             orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             leaving_at_once: 256,
             looked_at_once: 1000,
@@ -358,9 +359,11 @@ impl Plan {
             stuck_after: Duration::from_nanos(rules.stuck_after_ns),
             hoarding_after: Some(Duration::MAX),
             record_budget_bytes: None,
+            lease_first_for: Duration::from_nanos(rules.lease_first_for_ns),
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
             delivered_at_once: usize::MAX,
+            changed_at_once: usize::MAX,
             looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),
             limits: Limits {
@@ -391,6 +394,9 @@ impl Rules {
         }
         if rng.percent(25) {
             self.looked_at_once = rng.between(0, 3) as usize;
+        }
+        if rng.percent(25) {
+            self.lease_first_for_ns = rng.between(0, 20) * 1_000_000;
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 use roaring::RoaringBitmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::posting::{Posting, union};
+use super::split::SplitTable;
 use crate::selector::expr::raw_items;
 use crate::value::Type;
 
@@ -18,7 +18,7 @@ const TRIED_MAX: usize = 10_000;
 pub(super) struct Column {
     scalar: Type,
     list: bool,
-    values: HashTable<Value>,
+    values: SplitTable<Value>,
     /// Those that have an order.
     ordered: BTreeMap<i128, Arc<str>>,
     /// The objects that have the attribute; kept only where some do not have it.
@@ -42,7 +42,7 @@ impl Column {
         Column {
             scalar,
             list,
-            values: HashTable::new(),
+            values: SplitTable::default(),
             ordered: BTreeMap::new(),
             present,
         }
@@ -91,17 +91,15 @@ impl Column {
 
     fn remove_value(&mut self, slot: u32, text: &str) {
         let hash = xxh3_64(text.as_bytes());
-        let Ok(mut place) = self.values.find_entry(hash, |value| *value.text == *text) else {
+        let is_it = |value: &Value| *value.text == *text;
+        let Some(value) = self.values.find_mut(hash, is_it) else {
             return;
         };
-        place.get_mut().posting.remove(slot);
-        if place.get().posting.is_empty() {
-            place.remove();
+        value.posting.remove(slot);
+        if value.posting.is_empty() {
+            self.values.remove(hash, is_it, Value::hash);
             if let Some(number) = self.scalar.order(text) {
                 self.ordered.remove(&number);
-            }
-            if self.values.len() * 8 < self.values.capacity() {
-                self.values.shrink_to(self.values.len() * 2, Value::hash);
             }
         }
     }

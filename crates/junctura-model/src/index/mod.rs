@@ -16,8 +16,10 @@ mod learning;
 mod lone;
 mod objects;
 mod posting;
+mod split;
 mod tokens;
 mod tree;
 
 pub use interests::{Filing, Interests};
 pub use objects::Objects;
+pub use split::SplitTable;

@@ -13,7 +13,7 @@
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
 use junctura_wire::Request;
-use junctura_wire::body::{Order, Target};
+use junctura_wire::body::{Follow, Order, Target};
 use roaring::RoaringBitmap;
 
 use super::Core;
@@ -74,6 +74,11 @@ impl Core {
     /// little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
+        if let Request::Follow(follow) = request
+            && let Some(id) = self.read_through(client, follow)
+        {
+            return self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+        }
         let Some((text, order)) = concern(request) else {
             return true;
         };
@@ -89,6 +94,13 @@ impl Core {
         let is_ready = self.step(client, &mut ahead);
         self.ahead.insert(client, ahead);
         is_ready
+    }
+
+    /// The requirement that a follow is to read.
+    fn read_through(&self, client: u32, follow: &Follow<'_>) -> Option<u32> {
+        let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
+        let found = self.requirement_of(client, follow.requirement, name);
+        found.ok().flatten()
     }
 
     /// Whether there is so much to look at that it is worth it.

@@ -10,13 +10,14 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Archived, Failure, events};
 
 use super::bundle::Lasting;
 use super::client::Pending;
+use super::object::Object;
+use super::offer::Taken;
 use super::subscribe::Where;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
@@ -29,7 +30,7 @@ const UNARCHIVED: &str = "it was received and released, or taken out, and nobody
 #[derive(Default)]
 pub(super) struct Durable {
     /// By object: who waits for it.
-    pub(super) waiting: HashMap<u32, Waits>,
+    pub(super) waiting: BTreeMap<u32, Waits>,
     /// Since this event nothing requires their objects any more.
     forsaken: Vec<(u32, u64)>,
     /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
@@ -86,20 +87,22 @@ impl Core {
         now: Nanoseconds,
         client: u32,
         number: u64,
-        sequence: u64,
+        taken: Taken,
         fx: &mut impl Effects,
     ) {
-        if let Err(error) = self.note_durable(now, client, number, sequence) {
+        if let Err(error) = self.note_durable(now, client, number, taken) {
             fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     /// # Errors
     /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
-    fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, sequence: u64) -> Result<()> {
-        let object_of = |id| self.requirement_ref(id)?.object_of(sequence);
-        let object = self.requirements.iter().find_map(object_of);
-        let object = object.ok_or_else(|| not_archived(NOTHING_REQUIRES))?;
+    fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, taken: Taken) -> Result<()> {
+        let Taken { object, sequence } = taken;
+        let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
+        if !self.objects.get(object as usize).is_some_and(is_owed) {
+            return Err(not_archived(NOTHING_REQUIRES));
+        }
         self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
         self.durable.waiting.insert(object, Waits::Offer(client, number));
         self.limit_wait(now, client, number);

@@ -10,6 +10,9 @@
 //! version of anything, and nobody new is owed it. Whoever comes upon it all the same, by its key or in the queue of a follow,
 //! lets it go first. What follows from its end comes with its turn: the events, the tombstone, the memory, the figures.
 //!
+//! What concerns more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) at once is itself done in parts, in the same queue: a retire, the objects that
+//! a new requirement is owed, the end of a requirement or of a reader with a long queue. An object is as it was until its turn has come.
+//!
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
 //! goes, nobody is broken for want of memory.
 
@@ -19,9 +22,10 @@ use junctura_model::selector::SelectorSet;
 use junctura_wire::Reply;
 use slab::Slab;
 
-use super::interest::Interest;
+use super::interest::{Interest, InterestId};
 use super::keys::Filed;
 use super::object::{Object, Until, Why};
+use super::require::Disowned;
 use super::spill::Leaving;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -59,6 +63,20 @@ enum Left {
     Object { id: u32, sequence: u64 },
     /// The answer to a request.
     Answer { client: u32, request: u64, count: u64 },
+    /// Something that is done for one object after the other.
+    Part(Part),
+}
+
+/// See [`Left::Part`].
+pub(super) enum Part {
+    /// The withdraw of this number, if it is still that of this client's request.
+    TakeOut { id: u32, client: u32, request: u64 },
+    /// A new requirement is owed what was there.
+    Owe(InterestId),
+    /// A requirement has ended that was owed these.
+    Disown(Disowned),
+    /// A reader has ended in whose queue these stand.
+    Unwatch(Vec<u32>),
 }
 
 impl Backlog {
@@ -93,6 +111,7 @@ impl Backlog {
             Left::Object { id, sequence } => objects
                 .get(id as usize)
                 .is_some_and(|one| one.sequence == sequence && one.departs.is_some()),
+            Left::Part(_) => true,
             Left::Answer { .. } => false,
         };
         if takes_a_turn { None } else { self.pop() }
@@ -101,6 +120,12 @@ impl Backlog {
     fn pop(&mut self) -> Option<Left> {
         self.went += u64::from(!self.queue.is_empty());
         self.queue.pop_front()
+    }
+
+    /// What was taken is not done yet.
+    fn put_back(&mut self, left: Left) {
+        self.went -= 1;
+        self.queue.push_front(left);
     }
 
     fn has_grown(&self) -> bool {
@@ -240,8 +265,10 @@ impl Core {
         self.freed.gathers = true;
         self.answer_those_in_turn(fx);
         while !self.backlog.queue.is_empty() && self.backlog.take_turn() {
-            if let Some(Left::Object { id, .. }) = self.backlog.pop() {
-                self.depart(id, fx);
+            match self.backlog.pop() {
+                Some(Left::Object { id, .. }) => self.depart(id, fx),
+                Some(Left::Part(part)) => self.go_on(part, fx),
+                Some(Left::Answer { .. }) | None => {}
             }
             self.answer_those_in_turn(fx);
         }
@@ -258,6 +285,30 @@ impl Core {
             {
                 fx.reply(client, request, &Reply::Done(count));
             }
+        }
+    }
+
+    /// Something is done in its turn, one object after the other.
+    pub(super) fn go_on_later(&mut self, part: Part) {
+        self.backlog.push(Left::Part(part));
+    }
+
+    /// Does it for one more object.
+    fn go_on(&mut self, mut part: Part, fx: &mut impl Effects) {
+        let has_more = match &mut part {
+            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
+            Part::Owe(id) => self.owe_next(*id, fx),
+            Part::Disown(owed) => self.disown_next(owed, fx),
+            Part::Unwatch(queue) => match queue.pop() {
+                Some(object) => {
+                    self.unwatch(object);
+                    true
+                }
+                None => false,
+            },
+        };
+        if has_more {
+            self.backlog.put_back(Left::Part(part));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Who is connected, what they hold, and what happens when they go.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use junctura_model::limits::SCHEMA_BYTES_MAX;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::body::{self, Hello, Welcome, events};
@@ -84,7 +84,7 @@ pub(super) struct Client {
     pub(super) held: Slab<Held>,
     /// The places of what it holds, the newest first, while it leaves in turns.
     leaves: Vec<usize>,
-    pub(super) pending: HashMap<u64, Pending>,
+    pub(super) pending: BTreeMap<u64, Pending>,
     /// Segments that it may map read-only.
     pub(super) segments: HashSet<u32>,
     pub(super) waiting_offers: VecDeque<WaitingOffer>,
@@ -223,10 +223,9 @@ impl Core {
         if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
             return self.let_some_go(now, client, fx);
         }
-        let some = oldest_of(state.pending.keys().copied().collect(), REQUESTS_MAX);
-        let heavy = state.pending.iter().filter(|(_, one)| self.owed_to(one) > OWED_MAX);
-        let heavy = heavy.min_by_key(|&(&request, _)| request);
-        let heavy = heavy.and_then(|(_, one)| one.requirement());
+        let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
+        let heavy = state.pending.values().find(|one| self.owed_to(one) > OWED_MAX);
+        let heavy = heavy.and_then(Pending::requirement);
         self.begin(now);
         if let Some(id) = heavy {
             self.owe_less(now, id, OWED_MAX, fx);
@@ -280,8 +279,8 @@ impl Core {
         let requests = self
             .clients
             .get(&client)
-            .map(|state| state.pending.keys().copied().collect());
-        for request in oldest_of(requests.unwrap_or_default(), usize::MAX) {
+            .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
+        for request in requests.into_iter().flatten() {
             self.abandon(now, client, request, fx);
         }
     }
@@ -336,7 +335,7 @@ impl Core {
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
             Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(turn),
+            Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
         self.settle_pending(client, request);
@@ -379,16 +378,6 @@ impl Core {
             pid: peer.pid,
         })
     }
-}
-
-/// So many of the smallest numbers at most, in their order.
-fn oldest_of(mut requests: Vec<u64>, count: usize) -> Vec<u64> {
-    if requests.len() > count {
-        requests.select_nth_unstable(count);
-        requests.truncate(count);
-    }
-    requests.sort_unstable();
-    requests
 }
 
 pub(super) fn milliseconds(count: u64) -> Nanoseconds {

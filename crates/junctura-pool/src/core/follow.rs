@@ -18,6 +18,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Follow, Gap, ObjectName};
 use junctura_wire::fixed;
 
+use super::backlog::Part;
 use super::client::{Pending, Via};
 use super::group::Member;
 use super::interest::Interest;
@@ -119,9 +120,13 @@ impl Core {
         let selectors = self.selectors(&follow.selector)?;
         let sorting = self.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
+            self.end_beginning(group.0, fx);
             return self.join_group(group, client, request, follow, fx);
         }
         let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
+        if let Some(id) = requirement {
+            self.end_beginning(id, fx);
+        }
         let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
@@ -459,13 +464,16 @@ impl Core {
 
     /// Clean-up of a follow that was taken from the table.
     pub(super) fn end_follow(&mut self, id: u32, mut following: Following) {
+        let mut queue = Vec::from(std::mem::take(&mut following.live));
         if let Some(mut phase) = following.first_phase.take() {
-            for object in phase.take_all() {
+            queue.extend(phase.take_all());
+        }
+        if queue.len() > self.config.changed_at_once {
+            self.go_on_later(Part::Unwatch(queue));
+        } else {
+            for object in queue {
                 self.unwatch(object);
             }
-        }
-        for object in following.live.drain(..) {
-            self.unwatch(object);
         }
         match (following.requirement, &following.member) {
             (Some(requirement), Some(member)) => self.leave_group(id, requirement, member, &following),

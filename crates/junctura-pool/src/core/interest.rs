@@ -156,7 +156,10 @@ impl Core {
                     self.look_at_staged(id, false);
                 }
             }
-            Interest::Requirement(requirement) => self.forget_lost(&requirement.lost),
+            Interest::Requirement(requirement) => {
+                self.forget_beginning(&requirement);
+                self.forget_lost(&requirement.lost);
+            }
         }
     }
 
@@ -204,6 +207,22 @@ impl Core {
             found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
         }
         found
+    }
+
+    /// The same, to be changed. Where they are very many, those among them that are out of sight are left out later, by
+    /// [`Self::was_there`].
+    pub(super) fn matches_to_change(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        let mut found = self.all_matches(selectors);
+        if self.is_behind() && found.len() <= self.config.changed_at_once {
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+        }
+        found
+    }
+
+    /// Whether an object that was found is visible still. `newest`: the newest version then; another object may have its place.
+    pub(super) fn was_there(&self, id: u32, newest: u64) -> bool {
+        let object = self.objects.get(id as usize);
+        object.is_some_and(|one| one.sequence <= newest && one.is_visible() && !self.is_out_of_sight(one))
     }
 
     /// The visible objects that match, to be given in the order of the request that is going on.

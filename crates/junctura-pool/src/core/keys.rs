@@ -4,7 +4,7 @@
 //! go: four visits at random places of a table of all that is remembered. So the table is kept small enough for the
 //! processor's cache: it holds where a key's owner lies, and asks the owner for the key.
 
-use hashbrown::HashTable;
+use junctura_model::index::SplitTable;
 use slab::Slab;
 
 use super::Core;
@@ -22,7 +22,7 @@ pub(super) enum Filed {
 
 /// See the module's page.
 #[derive(Default)]
-pub(super) struct Keys(HashTable<Filed>);
+pub(super) struct Keys(SplitTable<Filed>);
 
 impl Filed {
     fn key(self, objects: &Slab<Object>, tombstones: &Tombstones) -> u128 {
@@ -30,6 +30,57 @@ impl Filed {
             Self::Object(id) => objects[id as usize].key,
             Self::Tombstone(id) => tombstones.get(id).key,
         }
+    }
+}
+
+/// Values by keys, in a table that never grows all at once.
+pub(super) struct ByKey<T>(SplitTable<(u128, T)>);
+
+impl<T> Default for ByKey<T> {
+    fn default() -> Self {
+        Self(SplitTable::default())
+    }
+}
+
+impl<T> ByKey<T> {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn get(&self, key: u128) -> Option<&T> {
+        let found = self.0.find(hash(key), |(other, _)| *other == key);
+        found.map(|(_, value)| value)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    /// Adds the value of a key, or puts it in the place of that one's.
+    pub(super) fn insert(&mut self, key: u128, value: T) {
+        match self.0.find_mut(hash(key), |(other, _)| *other == key) {
+            Some(entry) => entry.1 = value,
+            None => self.0.insert_unique(hash(key), (key, value), |(key, _)| hash(*key)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: u128) -> Option<T> {
+        let removed = self
+            .0
+            .remove(hash(key), |(other, _)| *other == key, |(key, _)| hash(*key));
+        removed.map(|(_, value)| value)
+    }
+
+    pub(super) fn take_if(&mut self, mut is_chosen: impl FnMut(&T) -> bool) -> Vec<(u128, T)> {
+        self.0.take_if(|(_, value)| is_chosen(value))
+    }
+
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (u128, T)> {
+        self.0.into_entries()
     }
 }
 
@@ -52,16 +103,15 @@ impl Keys {
         let found = keys.filter(|&(key, filed)| self.0.find(hash(key), |&other| other == filed).is_some());
         std::hint::black_box(found.count());
     }
-
-    /// The key stands for nothing any more, if it stood for `filed`.
-    pub(super) fn remove(&mut self, key: u128, filed: Filed) {
-        if let Ok(entry) = self.0.find_entry(hash(key), |&other| other == filed) {
-            entry.remove();
-        }
-    }
 }
 
 impl Core {
+    /// The key stands for nothing any more, if it stood for `filed`, which is still there.
+    pub(super) fn unfile_key(&mut self, key: u128, filed: Filed) {
+        let hash_of = |filed: &Filed| hash(filed.key(&self.objects, &self.tombstones));
+        self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
+    }
+
     /// What a key stands for.
     pub(super) fn find_key(&self, key: u128) -> Option<Filed> {
         let is_it = |filed: &Filed| filed.key(&self.objects, &self.tombstones) == key;

@@ -8,21 +8,14 @@ use junctura_wire::body::{Failure, Lease};
 
 use super::client::{Pending, milliseconds};
 use super::deliver::segment_head;
+use super::lease_queue::WaitingLease;
 use super::stalled::Shortage;
-use super::timer::Timer;
+use super::timer::{NOBODY, Timer};
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
-/// A lease that waits for memory.
-pub(super) struct WaitingLease {
-    pub(super) client: u32,
-    pub(super) request: u64,
-    payload_bytes: u64,
-    /// For a member of a bundle.
-    staged: bool,
-    /// Slots that its client had for it when it came, and was filling, or it would not have asked.
-    slots_before: u64,
-}
+/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
+const FIRST_TIMER: u64 = u64::MAX - 3;
 
 impl Core {
     pub(super) fn lease(
@@ -38,7 +31,10 @@ impl Core {
             let cause = format!("{} bytes; the pool takes {limit}", lease.payload_bytes);
             return Err(Error::new(Code::TooLarge, "payload", cause));
         }
-        if self.waiting_leases.is_empty() && self.grant(client, request, lease.payload_bytes, fx)? {
+        if self.waiting_leases.may_be_passed()
+            && let Some(bytes) = self.grant(client, request, lease.payload_bytes, fx)?
+        {
+            self.note_passed(now, bytes);
             return Ok(());
         }
         if lease.staged
@@ -50,9 +46,8 @@ impl Core {
         if lease.timeout_ms == Some(0) && !self.has_spare() {
             return Err(self.pool_full(lease.payload_bytes));
         }
-        let turn = self.leases_waited + 1;
+        let turn = self.waiting_leases.next_turn();
         self.add_pending(client, request, Pending::Lease(turn))?;
-        self.leases_waited = turn;
         let slots_before = self.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         let waiting = WaitingLease {
             client,
@@ -61,7 +56,7 @@ impl Core {
             staged: lease.staged,
             slots_before,
         };
-        self.waiting_leases.insert(turn, waiting);
+        self.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
                 now.saturating_add(milliseconds(timeout)),
@@ -81,11 +76,11 @@ impl Core {
         self.ledger.free_slots(lease.client, lease.payload_bytes, enough) < enough
     }
 
-    /// Leases a segment, if there is memory for one.
-    fn grant(&mut self, client: u32, request: u64, payload_bytes: u64, fx: &mut impl Effects) -> Result<bool> {
+    /// Leases a segment, if there is memory for one. Gives its bytes.
+    fn grant(&mut self, client: u32, request: u64, payload_bytes: u64, fx: &mut impl Effects) -> Result<Option<u64>> {
         let grant = match self.ledger.lease(client, payload_bytes) {
             Ok(grant) => grant,
-            Err(full) if full.may_wait() => return Ok(false),
+            Err(full) if full.may_wait() => return Ok(None),
             Err(full) => return Err(self.described(full)),
         };
         if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
@@ -95,7 +90,7 @@ impl Core {
         self.unused.insert(grant.segment, client);
         self.count.segments_made += 1;
         fx.reply_segment(client, request, segment_head(grant, true));
-        Ok(true)
+        Ok(Some(grant.bytes))
     }
 
     pub(super) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
@@ -147,33 +142,79 @@ impl Core {
         }
     }
 
-    /// Memory may have come free: leases and offers that wait are served in their order.
+    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
     pub(super) fn serve_waiting(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.refuse_leases_in_vain(fx);
-        while let Some((&turn, lease)) = self.waiting_leases.first_key_value() {
-            let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
-            match self.grant(client, request, payload_bytes, fx) {
-                Ok(false) => break,
-                Ok(true) => {}
-                Err(error) => fx.reply(client, request, &Reply::Failed(Failure::from(&error))),
+        while let Some(first) = self.waiting_leases.first() {
+            if self.serve_lease(first, fx).is_some() {
+                continue;
             }
-            self.waiting_leases.remove(&turn);
-            self.settle_pending(client, request);
+            let next = self.waiting_leases.next_to_pass();
+            let Some(bytes) = next.and_then(|turn| self.serve_lease(turn, fx)) else {
+                break;
+            };
+            self.note_passed(now, bytes);
         }
         for client in self.stalled.clients() {
             self.serve_waiting_offers(now, client, fx);
         }
     }
 
+    /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it goes on waiting.
+    fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
+        let lease = self.waiting_leases.get(turn)?;
+        let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
+        let bytes = match self.grant(client, request, payload_bytes, fx) {
+            Ok(bytes) => bytes?,
+            Err(error) => {
+                fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+                0
+            }
+        };
+        self.waiting_leases.remove(turn);
+        self.settle_pending(client, request);
+        Some(bytes)
+    }
+
+    /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
+    fn note_passed(&mut self, now: Nanoseconds, bytes: u64) {
+        if self.waiting_leases.note_passed(bytes) {
+            let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
+            self.timers
+                .set(now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
+        }
+    }
+
+    /// The first lease that waits may be another one since this event.
+    pub(super) fn watch_first_lease(&mut self) {
+        if self.waiting_leases.forgets_time() {
+            self.timers.cancel(NOBODY, FIRST_TIMER);
+        }
+    }
+
+    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
+    pub(super) fn put_first_lease_last(&mut self) {
+        if self.waiting_leases.may_be_passed() {
+            // It is another one.
+            return;
+        }
+        if let Some(turn) = self.waiting_leases.put_first_last()
+            && let Some(lease) = self.waiting_leases.get(turn)
+            && let Some(state) = self.clients.get_mut(&lease.client)
+        {
+            state.pending.insert(lease.request, Pending::Lease(turn));
+            self.memory_freed = true;
+        }
+    }
+
     /// Leases for members of bundles wait no more when only bundles fill the memory.
     fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
-        let leases = self.waiting_leases.iter().filter(|(_, lease)| lease.staged);
-        let in_vain = leases.filter_map(|(&turn, lease)| {
+        let in_vain = self.waiting_leases.staged().filter_map(|(turn, lease)| {
             let full = self.segments_filled_by_bundles(lease.payload_bytes)?;
             Some((turn, lease.client, lease.request, full))
         });
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
-            self.waiting_leases.remove(&turn);
+            self.waiting_leases.remove(turn);
             self.settle_pending(client, request);
             fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
@@ -183,7 +224,7 @@ impl Core {
         let Some(Pending::Lease(turn)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
             return;
         };
-        let Some(lease) = self.waiting_leases.remove(turn) else {
+        let Some(lease) = self.waiting_leases.remove(*turn) else {
             return;
         };
         let error = self.pool_full(lease.payload_bytes);

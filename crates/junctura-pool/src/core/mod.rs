@@ -30,6 +30,7 @@ mod group;
 mod interest;
 mod keys;
 mod lease;
+mod lease_queue;
 mod list;
 mod lost;
 mod named;
@@ -77,7 +78,7 @@ use expiry::Expiries;
 use interest::Interest;
 pub use interest::Prepared;
 use keys::Keys;
-use lease::WaitingLease;
+use lease_queue::LeaseQueue;
 use object::Object;
 use ordered::OrderedIds;
 pub use stat::Stat;
@@ -91,6 +92,10 @@ pub type Nanoseconds = u64;
 
 /// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
 const UNINDEXED_OBJECTS_MAX: usize = 8192;
+
+/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
+/// it is filled.
+const OBJECT_TABLE_BYTES: usize = 64 << 20;
 
 /// A pool's state. See the module's page.
 pub struct Core {
@@ -147,11 +152,10 @@ pub struct Core {
     /// Where payloads go that memory has no room for, if there is such a place.
     tier: Option<spill::Tier>,
     /// In the order in which they began to wait.
-    waiting_leases: BTreeMap<u64, WaitingLease>,
-    leases_waited: u64,
+    waiting_leases: LeaseQueue,
     withdrawals: Slab<Withdrawal>,
     /// By object: withdraws that wait for what requirements are owed of it.
-    withdrawing: HashMap<u32, BTreeSet<u32>>,
+    withdrawing: BTreeMap<u32, BTreeSet<u32>>,
     /// By segment: clients that may map it.
     mapping: HashMap<u32, BTreeSet<u32>>,
     timers: Timers,
@@ -201,7 +205,7 @@ impl Core {
             clients: HashMap::new(),
             clients_seen: 0,
             sequence: 0,
-            objects: Slab::new(),
+            objects: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<Object>()),
             superseded: BTreeSet::new(),
             keys: Keys::default(),
             tombstones: Tombstones::default(),
@@ -232,10 +236,9 @@ impl Core {
                 ..ledger::Limits::new(config.budget_bytes)
             }),
             tier: config.spill.as_ref().map(|spill| spill::Tier::new(spill.limit_bytes)),
-            waiting_leases: BTreeMap::new(),
-            leases_waited: 0,
+            waiting_leases: LeaseQueue::default(),
             withdrawals: Slab::new(),
-            withdrawing: HashMap::new(),
+            withdrawing: BTreeMap::new(),
             mapping: HashMap::new(),
             timers: Timers::default(),
             expiries: Expiries::default(),
@@ -297,6 +300,7 @@ impl Core {
                 break;
             }
         }
+        self.watch_first_lease();
         self.watch_for_stuck(now);
         self.watch_for_room(now);
         if self.drain.is_none() && self.components.are_gone() {
@@ -427,6 +431,7 @@ impl Core {
             match due {
                 timer::Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
                 timer::Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
+                timer::Timer::FirstLease => self.put_first_lease_last(),
                 timer::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
                 timer::Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
                 timer::Timer::Durable { client, number } => self.durable_timed_out(client, number, fx),
@@ -442,9 +447,12 @@ impl Core {
         self.forget_past_bundles(now);
     }
 
-    /// Nothing is to be done right now: what was put off can be made up for.
+    /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
     pub fn idle(&mut self) {
-        self.index_all();
+        const AT_ONCE: usize = 256;
+        for _ in 0..AT_ONCE {
+            self.index_next();
+        }
     }
 
     /// When [`Core::tick`] is to be called at the latest.
@@ -522,7 +530,7 @@ impl Core {
                 true
             }
             Some(Pending::Lease(turn)) => {
-                self.waiting_leases.remove(turn);
+                self.waiting_leases.remove(*turn);
                 self.memory_freed = true;
                 true
             }

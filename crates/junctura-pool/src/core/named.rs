@@ -68,7 +68,9 @@ impl Core {
             named.users.insert((client, request));
         }
         self.wind(id);
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        if !is_new || !self.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.sequence));
+        }
         if is_new {
             self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }

@@ -377,16 +377,18 @@ impl Core {
         }
     }
 
-    /// Notes a new visible object for listing; old ones in the queue, if they are still there, enter the index.
-    pub(super) fn index_later(&mut self, id: u32, sequence: u64) {
-        self.unindexed.push_back((id, sequence));
-        while let Some(&(oldest, its_sequence)) = self.unindexed.front()
-            && !self.is_unindexed(oldest, its_sequence)
-        {
-            self.unindexed.pop_front();
-        }
-        while self.unindexed.len() > UNINDEXED_OBJECTS_MAX {
-            self.index_next();
+    /// Lets objects that have been visible for longer enter the listing index, a few for each that comes: what becomes visible with one bundle
+    /// enters it later.
+    pub(super) fn index_some(&mut self) {
+        const AT_ONCE: usize = 4;
+        for _ in 0..AT_ONCE {
+            match self.unindexed.front() {
+                Some(&(oldest, its_sequence)) if !self.is_unindexed(oldest, its_sequence) => {
+                    self.unindexed.pop_front();
+                }
+                Some(_) if self.unindexed.len() > UNINDEXED_OBJECTS_MAX => self.index_next(),
+                _ => return,
+            }
         }
     }
 

@@ -79,7 +79,7 @@ impl Core {
             self.take_up(now, client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(sequence) => self.acknowledge(now, (client, number, bundle), sequence, content.head, fx),
+            Ok(taken) => self.acknowledge(now, (client, number, bundle), taken, content.head, fx),
             Err(Refusal::Wait(shortage)) => match self.wait_for_memory(now, client, number, bundle, content) {
                 Ok(()) => self.stall(client, shortage, fx),
                 Err(error) => self.fail(now, client, number, &error, fx),
@@ -93,16 +93,16 @@ impl Core {
         &mut self,
         now: Nanoseconds,
         (client, number, bundle): (u32, u64, Option<u64>),
-        sequence: u64,
+        taken: Taken,
         head: OfferHead,
         fx: &mut impl Effects,
     ) {
-        fx.reply(client, number, &Reply::Offered(sequence));
-        if head.flags.get() & fixed::DURABLE == 0 || sequence == 0 {
+        fx.reply(client, number, &Reply::Offered(taken.sequence));
+        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
             return;
         }
         match bundle.and_then(|through| self.bundle_of(client, through).ok()) {
-            None => self.await_archive(now, client, number, sequence, fx),
+            None => self.await_archive(now, client, number, taken, fx),
             Some(bundle) => self.answer_completing(now, (client, number), bundle, 0, fx),
         }
     }
@@ -115,7 +115,7 @@ impl Core {
         bundle: Option<u64>,
         content: Content<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<u64, Refusal> {
+    ) -> std::result::Result<Taken, Refusal> {
         let taken = match bundle {
             None => self.publish(now, client, content, fx),
             Some(bundle) => self.stage(now, client, number, bundle, content, fx),
@@ -190,7 +190,7 @@ impl Core {
         client: u32,
         content: Content<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<u64, Refusal> {
+    ) -> std::result::Result<Taken, Refusal> {
         let examined = self.examine(client, content)?;
         if examined.keep == Keep::Together {
             let cause = "only what is in a bundle can stay as long as the others of it";
@@ -223,7 +223,7 @@ impl Core {
         let id = self.insert_object(client, content, &examined, place, State::Visible);
         self.objects[id as usize].sequence = sequence;
         self.appear(now, id, examined.keep, fx);
-        Ok(sequence)
+        Ok(Taken { object: id, sequence })
     }
 
     /// # Errors
@@ -291,6 +291,7 @@ impl Core {
         if let Keep::ReleasedBy(consumers) = examined.keep {
             self.awaited.hold(consumers);
         }
+        self.index_some();
         id
     }
 
@@ -304,7 +305,7 @@ impl Core {
             Keep::ReleasedBy(_) => self.await_those_absent(id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
-        self.index_later(id, sequence);
+        self.unindexed.push_back((id, sequence));
         self.count.offered += 1;
         self.count.offered_bytes += length;
         self.count.visible += 1;
@@ -390,7 +391,7 @@ impl Core {
         self.count.superseded += 1;
         self.tell_about_removal(earlier, fx);
         let key = self.objects[earlier as usize].key;
-        self.keys.remove(key, Filed::Object(earlier));
+        self.unfile_key(key, Filed::Object(earlier));
         self.drop_superseded_claims(earlier);
         self.settle(now, earlier, fx);
     }
@@ -485,7 +486,7 @@ impl Core {
             .and_then(|state| state.waiting_offers.pop_front())
         {
             let outcome = match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
-                Ok(sequence) => Ok(sequence),
+                Ok(taken) => Ok(taken),
                 Err(Refusal::Failed(error)) => Err(error),
                 Err(Refusal::Wait(shortage)) => {
                     if let Some(state) = self.clients.get_mut(&client) {
@@ -497,8 +498,8 @@ impl Core {
             self.timers.cancel(client, offer.number);
             self.weigh_offer_no_more(client, &offer);
             match outcome {
-                Ok(sequence) => {
-                    self.acknowledge(now, (client, offer.number, offer.bundle), sequence, offer.head, fx);
+                Ok(taken) => {
+                    self.acknowledge(now, (client, offer.number, offer.bundle), taken, offer.head, fx);
                 }
                 Err(error) => self.fail(now, client, offer.number, &error, fx),
             }
@@ -522,6 +523,14 @@ pub(super) struct Identity {
     pub(super) key: u128,
     pub(super) dataset: u64,
     pub(super) on_same_key: SameKey,
+}
+
+/// What an offer has become.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) object: u32,
+    /// 0: it is staged.
+    pub(super) sequence: u64,
 }
 
 /// What an offer says of itself.

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
 /// A set of numbers that remembers their order.
 #[derive(Default)]
 pub(super) struct OrderedIds {
     by_turn: BTreeMap<u64, u32>,
-    turns: HashMap<u32, u64>,
+    turns: BTreeMap<u32, u64>,
     last_turn: u64,
 }
 

@@ -18,11 +18,12 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::Require;
 
+use super::backlog::Part;
 use super::broken::{Bounds, Broken};
 use super::client::Pending;
 use super::follow::Following;
 use super::group::Group;
-use super::interest::Interest;
+use super::interest::{Interest, InterestId};
 use super::lost::Lost;
 use super::named::Named;
 use super::object::State;
@@ -58,7 +59,21 @@ pub(super) struct Requirement {
     pub(super) lost: Lost,
     /// Where members share what it is owed.
     pub(super) group: Option<Box<Group>>,
+    /// It is about to be owed what was there when it was made, where that is very much.
+    beginning: Option<Box<Beginning>>,
 }
+
+struct Beginning {
+    /// In the order of the index.
+    left: Vec<u32>,
+    /// The newest version then: one with a higher number came later.
+    newest: u64,
+    /// Whose request waits for its end.
+    asker: Option<(u32, u64)>,
+}
+
+/// What a requirement was owed that has ended.
+pub(super) struct Disowned(BTreeMap<u64, Owed>);
 
 /// Whom a requirement goes with.
 pub(super) enum Whose {
@@ -105,6 +120,7 @@ impl Requirement {
             forfeited: BTreeMap::new(),
             lost: Lost::default(),
             group: None,
+            beginning: None,
         }
     }
 
@@ -192,9 +208,17 @@ impl Core {
         let selectors = self.selectors(&require.selector)?;
         let whose = Whose::Client { client, request };
         let requirement = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
-        self.add_requirement(client, request, requirement, Pending::Requirement)?;
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        let id = self.add_requirement(client, request, requirement, Pending::Requirement)?;
+        if !self.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.sequence));
+        }
         Ok(())
+    }
+
+    /// Whether a request is answered when its requirement is owed all that was there.
+    pub(super) fn begins_later(&mut self, id: u32, asker: (u32, u64)) -> bool {
+        let beginning = self.requirement_mut(id).and_then(|one| one.beginning.as_mut());
+        beginning.map(|beginning| beginning.asker = Some(asker)).is_some()
     }
 
     /// Files a requirement; it is owed what is visible already.
@@ -212,23 +236,97 @@ impl Core {
     }
 
     /// Files a requirement that is no client's.
-    pub(super) fn file_requirement(&mut self, requirement: Requirement) -> Result<u32> {
-        let there = self.visible_matches(&requirement.selectors);
+    pub(super) fn file_requirement(&mut self, mut requirement: Requirement) -> Result<u32> {
+        let mut there = self.matches_to_change(&requirement.selectors);
         self.may_be_owed_at_once(there.len())?;
-        let is_group = requirement.group.is_some();
+        let left = if there.len() > self.config.changed_at_once {
+            std::mem::take(&mut there)
+        } else {
+            Vec::new()
+        };
+        let reserved = left.len();
+        if reserved > 0 {
+            requirement.beginning = Some(Box::new(Beginning {
+                left,
+                newest: self.sequence,
+                asker: None,
+            }));
+        }
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.requirements.insert(id);
         self.watch_over(id);
+        if reserved > 0 {
+            // Requirements that come meanwhile do not take its place.
+            self.weights.owed += reserved;
+            self.go_on_later(Part::Owe(self.refer(id)));
+        }
         for object in there {
-            let sequence = self.owe(id, object);
-            if is_group {
-                self.wait_again(id, sequence);
-            }
-            if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
-                self.charge(object);
-            }
+            self.owe_from_the_start(id, object);
         }
         Ok(id)
+    }
+
+    /// A new requirement is owed an object that was there before.
+    fn owe_from_the_start(&mut self, id: u32, object: u32) {
+        let sequence = self.owe(id, object);
+        if self.group_ref(id).is_some() {
+            self.wait_again(id, sequence);
+        }
+        if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
+            self.charge(object);
+        }
+    }
+
+    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
+    pub(super) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
+        let Some(id) = self.still(Some(which)) else {
+            return false;
+        };
+        if self.owe_one_more(id) {
+            return true;
+        }
+        let requirement = self.requirement_mut(id);
+        let beginning = requirement.and_then(|one| one.beginning.take());
+        if let Some((client, request)) = beginning.and_then(|beginning| beginning.asker) {
+            fx.reply(client, request, &Reply::Began(self.sequence));
+        }
+        false
+    }
+
+    /// Whether there was one.
+    fn owe_one_more(&mut self, id: u32) -> bool {
+        let Some(beginning) = self.requirement_mut(id).and_then(|one| one.beginning.as_mut()) else {
+            return false;
+        };
+        let (next, newest) = (beginning.left.pop(), beginning.newest);
+        let Some(object) = next else { return false };
+        self.weights.owed -= 1;
+        if self.was_there(object, newest) {
+            self.owe_from_the_start(id, object);
+        }
+        true
+    }
+
+    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
+    pub(super) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
+        (0..count).all(|_| self.owe_one_more(id));
+        let requirement = self.requirement_ref(id);
+        let beginning = requirement.and_then(|one| one.beginning.as_ref());
+        beginning.is_none_or(|beginning| beginning.left.is_empty())
+    }
+
+    /// A reader comes before a requirement is owed all that was there: it is so first.
+    pub(super) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
+        let which = self.refer(id);
+        while self.owe_next(which, fx) {}
+    }
+
+    /// What a requirement that ends has yet to be owed of what was there.
+    pub(super) fn forget_beginning(&mut self, requirement: &Requirement) {
+        if let Some(beginning) = &requirement.beginning {
+            self.weights.owed -= beginning.left.len();
+            self.memory_freed |= !self.stalled.is_empty();
+        }
     }
 
     pub(super) fn requirement_mut(&mut self, id: u32) -> Option<&mut Requirement> {
@@ -495,6 +593,10 @@ impl Core {
             self.wind(id);
         }
         self.weigh_owed_no_more();
+        self.owed_by_one_less(object);
+    }
+
+    fn owed_by_one_less(&mut self, object: u32) {
         let entry = &mut self.objects[object as usize];
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;
@@ -513,7 +615,6 @@ impl Core {
         let Some(requirement) = self.requirement_mut(id) else {
             return 0;
         };
-        let owed: Vec<u32> = requirement.owed.values().map(|owed| owed.object).collect();
         let group = requirement.group.as_ref();
         let members: Vec<u32> = group.map_or(Vec::new(), |group| group.members.iter().collect());
         let readers = requirement.reader.take().into_iter().chain(members);
@@ -524,7 +625,17 @@ impl Core {
                 self.end_from_here(reader, client, request, &error, fx);
             }
         }
-        for &object in &owed {
+        let count = self.owed_len(id);
+        if count > self.config.changed_at_once {
+            let owed = self.requirement_mut(id).map(|one| std::mem::take(&mut one.owed));
+            self.go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
+        }
+        let owed: Vec<u32> = self
+            .requirement_ref(id)
+            .into_iter()
+            .flat_map(Requirement::objects)
+            .collect();
+        for object in owed {
             self.no_longer_owed(id, object);
             self.settle_in_turn(now, object, fx);
         }
@@ -533,7 +644,21 @@ impl Core {
         self.memory_freed |= !self.stalled.is_empty();
         self.watch_no_more(id);
         self.drop_interest(id);
-        owed.len() as u64
+        count as u64
+    }
+
+    /// A requirement that has ended is owed one object less. Whether it is owed more.
+    pub(super) fn disown_next(&mut self, disowned: &mut Disowned, fx: &mut impl Effects) -> bool {
+        let Some((_, owed)) = disowned.0.pop_first() else {
+            self.memory_freed |= !self.stalled.is_empty();
+            return false;
+        };
+        self.weigh_owed_no_more();
+        self.owed_by_one_less(owed.object);
+        if self.objects[owed.object as usize].departs.is_none() {
+            self.settle(self.now, owed.object, fx);
+        }
+        true
     }
 
     /// A requirement that is about to end is owed so many objects less.

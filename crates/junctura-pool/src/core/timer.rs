@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
 use super::Nanoseconds;
 
 /// What time brings.
@@ -17,6 +15,8 @@ pub(super) enum Timer {
         client: u32,
         request: u64,
     },
+    /// The first lease that waits has been first for long enough.
+    FirstLease,
     Offer {
         client: u32,
         number: u64,
@@ -41,11 +41,12 @@ pub(super) enum Timer {
 pub(super) const NOBODY: u32 = 0;
 
 /// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
-/// for a bundle, for the look at stuck requirements, for the pause of the file tier, or for the next round of what leaves.
+/// for a bundle, for the look at stuck requirements, for the pause of the file tier, for the first lease that waits, or for the next
+/// round of what leaves.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,
-    places: HashMap<(u32, u64), (Nanoseconds, u64)>,
+    places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,
     set: u64,
 }
 

@@ -142,7 +142,7 @@ impl Core {
         let object = &self.objects[id as usize];
         let (key, dataset) = (object.key, object.dataset);
         if !self.make_room_for_tombstone(dataset) {
-            self.keys.remove(key, Filed::Object(id));
+            self.unfile_key(key, Filed::Object(id));
             return;
         }
         let object = &self.objects[id as usize];
@@ -224,7 +224,7 @@ impl Core {
     /// Forgets a tombstone: its key is offered again, or it is too old, or there are too many.
     pub(super) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
-        self.keys.remove(tombstone.key, Filed::Tombstone(id));
+        self.unfile_key(tombstone.key, Filed::Tombstone(id));
         self.weigh_tombstone_no_more(self.tombstones.records.read(tombstone.record).len());
         self.tombstones.records.erase(tombstone.record);
         self.forget_place(tombstone.place);

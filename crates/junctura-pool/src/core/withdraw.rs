@@ -1,15 +1,15 @@
 //! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Target, Withdraw};
 
+use super::backlog::Part;
 use super::client::{Pending, milliseconds};
 use super::interest::Aim;
-use super::object::Why;
+use super::object::{Object, State, Why};
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
 use crate::Effects;
@@ -20,7 +20,13 @@ pub(super) struct Withdrawal {
     request: u64,
     done: u64,
     /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
-    waits: HashMap<u32, Vec<u32>>,
+    waits: BTreeMap<u32, Vec<u32>>,
+    /// Objects that have yet to be looked at, where there are very many, and the newest version when it came.
+    left: Vec<u32>,
+    newest: u64,
+    force: bool,
+    timeout_ms: Option<u64>,
+    began: Nanoseconds,
 }
 
 impl Core {
@@ -68,8 +74,10 @@ impl Core {
             ));
         };
         let selectors = self.selectors(text)?;
-        let mut objects = self.visible_matches(&selectors);
-        objects.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
+        let mut objects = self.matches_to_change(&selectors);
+        if objects.len() <= self.config.changed_at_once {
+            objects.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
+        }
         self.take_out(now, client, request, objects, retire, fx)
     }
 
@@ -86,8 +94,17 @@ impl Core {
             client,
             request,
             done: 0,
-            waits: HashMap::new(),
+            waits: BTreeMap::new(),
+            left: Vec::new(),
+            newest: self.sequence,
+            force: how.force,
+            timeout_ms: how.timeout_ms,
+            began: now,
         };
+        if objects.len() > self.config.changed_at_once {
+            withdrawal.left = objects;
+            return self.take_out_in_parts(withdrawal);
+        }
         let mut free = Vec::new();
         for object in objects {
             let is_free = how.force || self.objects[object as usize].owed == 0;
@@ -132,6 +149,72 @@ impl Core {
         Ok(())
     }
 
+    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
+    fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let id = self.withdrawals.vacant_key() as u32;
+        self.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.withdrawals.insert(withdrawal);
+        self.go_on_later(Part::TakeOut { id, client, request });
+        Ok(())
+    }
+
+    /// Takes out the next of very many objects. Whether something is left to do.
+    pub(super) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
+        // Another one may have its number, where its client has cancelled it or gone.
+        let withdrawal = self.withdrawals.get_mut(id as usize);
+        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
+            return false;
+        };
+        let (force, newest) = (withdrawal.force, withdrawal.newest);
+        let Some(object) = withdrawal.left.pop() else {
+            self.end_parts(id, fx);
+            return false;
+        };
+        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
+        if !self.was_there(object, newest) && !self.objects.get(object as usize).is_some_and(kept) {
+            return true;
+        }
+        let is_free = force || self.objects[object as usize].owed == 0;
+        let owed_to = if is_free { Vec::new() } else { self.claimants(object) };
+        let is_free = owed_to.is_empty();
+        if let Some(withdrawal) = self.withdrawals.get_mut(id as usize) {
+            if is_free {
+                withdrawal.done += 1;
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        if is_free {
+            self.take_one_out(self.now, object, fx);
+        } else {
+            self.objects[object as usize].watchers += 1;
+            self.withdrawing.entry(object).or_default().insert(id);
+        }
+        true
+    }
+
+    /// All of very many objects were looked at.
+    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.withdrawals.get(id as usize) else {
+            return;
+        };
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() {
+            self.withdrawals.try_remove(id as usize);
+            self.settle_pending(client, request);
+            fx.reply(client, request, &Reply::Done(done));
+        } else if withdrawal.timeout_ms == Some(0) {
+            let error = self.still_wanted(withdrawal);
+            self.drop_withdrawal(id);
+            self.settle_pending(client, request);
+            self.fail(self.now, client, request, &error, fx);
+        } else if let Some(timeout) = withdrawal.timeout_ms {
+            let at = withdrawal.began.saturating_add(milliseconds(timeout)).max(self.now);
+            self.timers.set(at, client, request, Timer::Withdrawal(id));
+        }
+    }
+
     pub(super) fn take_one_out(&mut self, now: Nanoseconds, object: u32, fx: &mut impl Effects) {
         if self.objects[object as usize].is_visible() {
             self.remove(now, object, Why::Withdrawn, fx);
@@ -172,7 +255,7 @@ impl Core {
         withdrawal.waits.remove(&object);
         withdrawal.done += 1;
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
-        if withdrawal.waits.is_empty() {
+        if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
             self.withdrawals.try_remove(id);
             self.settle_pending(client, request);
             self.answer_in_turn(client, request, done, fx);
@@ -203,11 +286,7 @@ impl Core {
     }
 
     fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
-        let (object, blockers) = withdrawal
-            .waits
-            .iter()
-            .min_by_key(|(object, _)| **object)
-            .map_or((0, &[][..]), |(o, b)| (*o, b));
+        let (object, blockers) = withdrawal.waits.iter().next().map_or((0, &[][..]), |(o, b)| (*o, b));
         let entry = &self.objects[object as usize];
         let who: Vec<String> = blockers.iter().map(|&id| self.owner_of(id)).collect();
         let others = withdrawal.waits.len() - 1;
@@ -226,7 +305,7 @@ impl Core {
 }
 
 /// A withdraw does not wait for an object any more.
-fn forget_wait(withdrawing: &mut HashMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
+fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
     if let Some(ids) = withdrawing.get_mut(&object) {
         ids.remove(&id);
         if ids.is_empty() {

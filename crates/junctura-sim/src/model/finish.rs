@@ -50,7 +50,8 @@ impl Model {
     }
 
     /// Nobody waits for what is there.
-    fn check_waiting(&self) -> Checked {
+    fn check_waiting(&mut self) -> Checked {
+        self.put_first_lease_last(true);
         let in_vain = self.leases.iter().find(|lease| {
             matches!(self.going.get(lease), Some(&Going::Lease { bytes, staged: true, .. })
                 if self.is_in_vain(bytes, self.pinned_bytes()))
@@ -58,13 +59,15 @@ impl Model {
         if let Some((client, request)) = in_vain {
             return Err(format!("lease {request} of client {client} waits in vain"));
         }
-        let waiting = self.leases.iter().find_map(|lease| match self.going.get(lease) {
-            Some(&Going::Lease { bytes, .. }) => Some((lease, bytes)),
+        let first = self.first_lease();
+        let fits = self.leases.iter().find_map(|lease| match self.going.get(lease) {
+            Some(&Going::Lease { bytes, .. }) if self.fits(bytes) => Some((lease, bytes)),
             _ => None,
         });
-        if let Some(((client, request), bytes)) = waiting
-            && self.fits(bytes)
+        if let (Some(first), Some((lease, bytes))) = (first, fits)
+            && (first == *lease || self.may_pass(first))
         {
+            let (client, request) = lease;
             return Err(format!(
                 "lease {request} of client {client} waits, and there is memory for {bytes} bytes"
             ));

@@ -274,7 +274,8 @@ impl Model {
         if bytes > self.rules.budget_bytes {
             return self.fail(client, number, Some(Code::TooLarge));
         }
-        if self.leases.is_empty() {
+        self.put_first_lease_last(false);
+        if self.first_lease().is_none_or(|first| self.may_pass(first)) {
             if bytes == 0 {
                 return self.fail(client, number, Some(Code::InvalidArgument));
             }
@@ -347,13 +348,12 @@ impl Model {
     pub(super) fn granted(&mut self, client: u32, request: u64, head: &SegmentHead) -> Checked {
         let wanted = self.take_want(client, request, |want| matches!(want, Want::Segment(_)));
         let bytes = match (wanted, self.going.get(&(client, request))) {
-            (Some(Want::Segment(bytes)), _) => bytes,
+            (Some(Want::Segment(bytes)), _) => {
+                self.note_passing(head.bytes.get());
+                bytes
+            }
             (_, Some(&Going::Lease { bytes, .. })) => {
-                self.skip_leases_before(client, request);
-                if self.leases.pop_front() != Some((client, request)) {
-                    return Err("it is not this lease's turn".to_owned());
-                }
-                self.going.remove(&(client, request));
+                self.take_turn((client, request), head.bytes.get())?;
                 bytes
             }
             _ => return Err("nobody asked for it".to_owned()),
@@ -375,14 +375,83 @@ impl Model {
         Ok(())
     }
 
-    /// Leases that were given up no longer stand in the queue.
-    fn skip_leases_before(&mut self, client: u32, request: u64) {
-        while let Some(&first) = self.leases.front()
-            && first != (client, request)
-            && !self.going.contains_key(&first)
-        {
-            self.leases.pop_front();
+    /// The lease that waits first.
+    pub(super) fn first_lease(&self) -> Option<Number> {
+        let mut waiting = self.leases.iter().copied();
+        waiting.find(|lease| matches!(self.going.get(lease), Some(Going::Lease { .. })))
+    }
+
+    fn needs(&self, lease: Number) -> u64 {
+        match self.going.get(&lease) {
+            Some(&Going::Lease { bytes, .. }) => classes::page_up(classes::slot_bytes(bytes)),
+            _ => 0,
         }
+    }
+
+    /// Whether others that fit pass the first lease.
+    pub(super) fn may_pass(&self, first: Number) -> bool {
+        let bytes = self
+            .passed
+            .filter(|passed| passed.lease == first)
+            .map_or(0, |passed| passed.bytes);
+        bytes < self.needs(first)
+    }
+
+    /// A lease got so many bytes while others wait.
+    fn note_passing(&mut self, bytes: u64) {
+        let Some(first) = self.first_lease() else { return };
+        if !self.may_pass(first) {
+            return;
+        }
+        let before = self.passed.filter(|passed| passed.lease == first);
+        self.passed = Some(super::Passed {
+            lease: first,
+            bytes: before.map_or(0, |passed| passed.bytes) + bytes,
+            since: self.now,
+        });
+    }
+
+    /// The first lease has kept others waiting for as long as it may; `surely`: that was before now.
+    pub(super) fn put_first_lease_last(&mut self, surely: bool) {
+        let Some(first) = self.first_lease().filter(|&first| !self.may_pass(first)) else {
+            return;
+        };
+        let until = self
+            .passed
+            .map_or(0, |passed| passed.since.saturating_add(self.rules.lease_first_for_ns));
+        if until < self.now || !surely && until == self.now {
+            self.leases.retain(|&lease| lease != first);
+            self.leases.push_back(first);
+            self.passed = None;
+        }
+    }
+
+    /// A lease that waited got so many bytes.
+    fn take_turn(&mut self, lease: Number, bytes: u64) -> Checked {
+        // At the very time, what else is due may come before or after.
+        self.put_first_lease_last(true);
+        if !self.is_its_turn(lease) {
+            self.put_first_lease_last(false);
+        }
+        if !self.is_its_turn(lease) {
+            return Err("it is not this lease's turn".to_owned());
+        }
+        if self.first_lease() == Some(lease) {
+            self.passed = None;
+        } else {
+            self.note_passing(bytes);
+        }
+        self.leases.retain(|&one| one != lease);
+        self.going.remove(&lease);
+        Ok(())
+    }
+
+    fn is_its_turn(&self, lease: Number) -> bool {
+        let Some(first) = self.first_lease() else { return false };
+        let fits = matches!(self.going.get(&first), Some(&Going::Lease { bytes, .. }) if self.fits(bytes));
+        let waiting = self.leases.iter().copied().filter(|one| self.going.contains_key(one));
+        let smallest = waiting.min_by_key(|&one| self.needs(one));
+        first == lease || !fits && self.may_pass(first) && smallest == Some(lease)
     }
 
     /// A lease that waited failed when its turn came.

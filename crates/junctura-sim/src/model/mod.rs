@@ -74,6 +74,8 @@ pub struct Rules {
     pub named_requirements: usize,
     /// How long a requirement may do nothing while others wait.
     pub stuck_after_ns: u64,
+    /// How long a lease that waits keeps later ones waiting, after smaller ones have passed it.
+    pub lease_first_for_ns: u64,
     /// How long bundles stay that nobody has open.
     pub orphan_timeout_ns: u64,
     /// How many objects go in one event before others get their turn.
@@ -88,6 +90,15 @@ pub struct Rules {
     pub tombstones_per_dataset: usize,
     /// How long they are remembered.
     pub tombstone_age_ns: u64,
+}
+
+/// What has passed a lease that waits.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    lease: Number,
+    bytes: u64,
+    /// When the last one passed it.
+    since: u64,
 }
 
 /// What became of a version.
@@ -366,6 +377,8 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
+    /// What has passed the first of them.
+    passed: Option<Passed>,
     disk: spill::Disk,
     draining: Option<drain::Draining>,
     departing: departing::Departings,
@@ -444,6 +457,7 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
+            passed: None,
             disk: spill::Disk::default(),
             draining: None,
             departing: departing::Departings::default(),

@@ -9,6 +9,7 @@ use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
+use super::super::keys::ByKey;
 use super::super::object::{Keep, State, Until};
 use super::super::order::Sorting;
 use super::super::{Core, Nanoseconds};
@@ -102,7 +103,7 @@ impl Core {
             .table
             .get_mut(&root)
             .map(|root| std::mem::take(&mut root.members));
-        let members: Vec<(u128, Member)> = members.into_iter().flatten().collect();
+        let members: Vec<(u128, Member)> = members.into_iter().flat_map(ByKey::into_entries).collect();
         let first = if members.is_empty() { 0 } else { self.sequence + 1 };
         let mut told = Told::new();
         let mut rest = members.len() as u32;
@@ -212,10 +213,11 @@ impl Core {
             self.end_openers(one, by, why, fx);
         }
         let within: BTreeSet<u64> = tree.iter().copied().collect();
-        let staged = self.bundles.table.get_mut(&root).map(|root| {
-            let in_tree = |_: &u128, member: &mut Member| within.contains(&member.bundle);
-            root.members.extract_if(in_tree).collect::<Vec<_>>()
-        });
+        let staged = self
+            .bundles
+            .table
+            .get_mut(&root)
+            .map(|root| root.members.take_if(|member| within.contains(&member.bundle)));
         let mut staged = staged.unwrap_or_default();
         staged.sort_unstable_by_key(|(_, member)| member.object);
         self.freed.gathers = true;

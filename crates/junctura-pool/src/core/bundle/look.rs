@@ -94,7 +94,7 @@ impl Core {
     /// The object of a key that is staged in the bundle that was opened last.
     pub(in super::super) fn staged_of(&self, key: u128) -> Option<u32> {
         let mut latest_first = self.bundles.table.values().rev();
-        latest_first.find_map(|bundle| Some(bundle.members.get(&key)?.object))
+        latest_first.find_map(|bundle| Some(bundle.members.get(key)?.object))
     }
 
     pub(in super::super) fn bundles_stat(&self) -> BundlesStat {

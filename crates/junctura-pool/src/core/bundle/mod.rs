@@ -27,12 +27,12 @@ pub(super) use stage::staged_flag;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hashbrown::{HashMap, HashSet};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body;
 
 use super::client::{Pending, milliseconds};
+use super::keys::ByKey;
 use super::object::Keep;
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
@@ -71,7 +71,7 @@ pub(super) struct Bundle {
     nested: BTreeSet<u64>,
     nested_complete: u64,
     /// Of a root: what is staged in its tree.
-    members: HashMap<u128, Member>,
+    members: ByKey<Member>,
     /// Once it is visible: the first sequence number of its tree.
     first: u64,
     /// Objects of its own that are still visible.
@@ -146,7 +146,7 @@ pub(super) struct Bundles {
     /// How many are not visible.
     open: usize,
     /// Keys that nobody else may offer, since their schema rejects a second object.
-    reserved: HashSet<u128>,
+    reserved: ByKey<()>,
     pinned: stage::Pinned,
     /// Demands that take what is staged.
     lookers: BTreeSet<u32>,
@@ -161,7 +161,7 @@ pub(super) struct Bundles {
 impl Bundles {
     /// Whether a key is staged under a schema that rejects a second object.
     pub(super) fn reserve(&self, key: u128) -> bool {
-        !self.reserved.is_empty() && self.reserved.contains(&key)
+        !self.reserved.is_empty() && self.reserved.get(key).is_some()
     }
 
     /// How many objects are staged in a bundle and in those nested in it.
@@ -338,7 +338,7 @@ impl Core {
             bytes: 0,
             nested: BTreeSet::new(),
             nested_complete: 0,
-            members: HashMap::new(),
+            members: ByKey::default(),
             first: 0,
             visible: 0,
             together: BTreeMap::new(),

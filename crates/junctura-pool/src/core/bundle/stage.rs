@@ -7,7 +7,7 @@ use junctura_wire::fixed;
 
 use super::super::interest::Interest;
 use super::super::object::{Place, State};
-use super::super::offer::{Content, Examined, Identity, Refusal};
+use super::super::offer::{Content, Examined, Identity, Refusal, Taken};
 use super::super::order::sortable_key;
 use super::super::spill::Tier;
 use super::super::stalled::Shortage;
@@ -29,7 +29,7 @@ pub(super) struct Pinned {
 }
 
 impl Core {
-    /// Stages an object in a bundle. Gives its sequence number if that completed the bundle, else 0.
+    /// Stages an object in a bundle. It has its number if that completed the bundle.
     pub(in super::super) fn stage(
         &mut self,
         now: Nanoseconds,
@@ -38,7 +38,7 @@ impl Core {
         through: u64,
         content: Content<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<u64, Refusal> {
+    ) -> std::result::Result<Taken, Refusal> {
         let examined = self.examine(client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
             let cause = "who wants a member is known when its bundle is complete";
@@ -79,7 +79,7 @@ impl Core {
             // Others may wait for what only this bundle could free now.
             self.memory_freed |= !self.stalled.is_empty() || !self.waiting_leases.is_empty();
         }
-        Ok(sequence)
+        Ok(Taken { object: id, sequence })
     }
 
     fn order_of(&self, id: u32) -> Option<Box<[u8]>> {
@@ -94,7 +94,7 @@ impl Core {
         let members = self.bundles.get(bundle.root).map(|root| &root.members);
         let Some(members) = members else { return Ok(None) };
         let key = || self.key_text(content.head.schema.get(), content.record);
-        match members.get(&examined.identity.key) {
+        match members.get(examined.identity.key) {
             Some(member) if member.bundle == number && content.head.flags.get() & fixed::ONCE == 0 => {
                 return Ok(Some(member.object));
             }
@@ -131,7 +131,7 @@ impl Core {
         let (place, length) = (object.place, object.length);
         self.pin(place, length, true);
         if identity.on_same_key == SameKey::Reject {
-            self.bundles.reserved.insert(identity.key);
+            self.bundles.reserved.insert(identity.key, ());
         }
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
@@ -149,14 +149,14 @@ impl Core {
         let object = &self.objects[member.object as usize];
         let (place, length) = (object.place, object.length);
         self.pin(place, length, false);
-        self.bundles.reserved.remove(&key);
+        self.bundles.reserved.remove(key);
     }
 
     /// The same key was staged again: the earlier object leaves its bundle.
     fn unstage(&mut self, number: u64, key: u128) {
         let root = self.bundles.get(number).map(|bundle| bundle.root);
         let root = root.and_then(|root| self.bundles.table.get_mut(&root));
-        let Some(member) = root.and_then(|root| root.members.remove(&key)) else {
+        let Some(member) = root.and_then(|root| root.members.remove(key)) else {
             return;
         };
         self.unpin(key, &member);

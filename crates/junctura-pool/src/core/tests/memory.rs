@@ -57,6 +57,43 @@ fn a_lease_waits_for_memory_and_asks_others_for_what_they_do_not_use() {
 }
 
 #[test]
+fn smaller_leases_pass_one_that_does_not_fit_until_they_have_taken_as_much() {
+    let mut world = World::with(|config| config.budget_bytes = 1 << 20);
+    let (p, q, r) = (world.join("p"), world.join("q"), world.join("r"));
+    world.lease(p, 1, 200_000, None);
+    world.lease(q, 1, 900_000, None);
+    assert!(world.heard(q).is_empty());
+    let mut segments = 2..;
+    // Each takes twelve kibibytes at least.
+    let mut give = |world: &mut World, request: u64, timeout: Option<u64>| {
+        world.lease(r, request, 10_000, timeout);
+        let heard = world.heard(r);
+        let is_leased = heard.iter().any(|one| one.contains(": leased"));
+        if is_leased {
+            world.ask(r, request, Request::Return(segments.next().unwrap()));
+        }
+        is_leased
+    };
+    let passed = (2..900)
+        .take_while(|&request| give(&mut world, request, Some(0)))
+        .count();
+    assert!((1..=900_000 / 12_288 + 8).contains(&passed), "{passed}");
+    // From now on it is alone, for ten seconds.
+    world.lease(r, 1, 10_000, None);
+    assert!(!give(&mut world, 1000, Some(0)));
+    world.pass(9_999);
+    assert!(world.heard(r).is_empty());
+    world.pass(1);
+    let heard = world.heard(r);
+    assert!(heard[0].starts_with("1: leased"), "{heard:?}");
+    let newest = heard[0].rsplit(' ').next().unwrap().parse().unwrap();
+    world.ask(r, 1001, Request::Return(newest));
+    assert!(world.heard(q).is_empty());
+    world.ask(p, 2, Request::Return(1));
+    assert!(world.heard(q)[0].starts_with("1: leased"));
+}
+
+#[test]
 fn offers_wait_for_memory_in_their_order_and_releases_go_on() {
     let mut world = World::with(|config| config.budget_bytes = 4096);
     let p = world.join("p");

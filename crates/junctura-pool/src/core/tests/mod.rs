@@ -14,6 +14,7 @@ mod group;
 mod many;
 mod memory;
 mod named;
+mod parts;
 mod readers;
 mod retention;
 mod room;

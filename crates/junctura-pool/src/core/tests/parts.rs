@@ -1,0 +1,298 @@
+//! What concerns very many objects is done in parts, and comes to the same.
+
+use junctura_wire::Request;
+use junctura_wire::body::{Target, Withdraw, events};
+use proptest::prelude::*;
+
+use super::World;
+
+/// More than two objects are too many for one event, and one is changed in each.
+fn in_parts() -> World {
+    World::with(|config| {
+        config.changed_at_once = 2;
+        config.leaving_at_once = 1;
+    })
+}
+
+fn at_once() -> World {
+    World::with(|config| config.changed_at_once = usize::MAX)
+}
+
+fn retire(world: &mut World, client: u32, number: u64, selector: &str, (force, timeout_ms): (bool, Option<u64>)) {
+    let retire = Withdraw {
+        target: Target::selector(selector),
+        timeout_ms,
+        force,
+    };
+    world.ask(client, number, Request::Retire(retire));
+}
+
+/// Events pass until all is done. How many.
+fn finish(world: &mut World) -> usize {
+    let events = std::iter::from_fn(|| world.core.is_behind().then(|| world.pass(0)));
+    events.count()
+}
+
+fn offer_all(world: &mut World, client: u32, names: &str) {
+    for (number, name) in (1..).zip(names.chars()) {
+        world.offer(client, number, &name.to_string(), "", 0);
+    }
+    world.heard(client);
+}
+
+fn owed(world: &World) -> usize {
+    world.core.weights.owed
+}
+
+#[test]
+fn a_retire_takes_out_one_after_the_other_and_others_are_served() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcd");
+    world.require(c, 1, "name=c", false);
+    finish(&mut world);
+    world.heard(c);
+    retire(&mut world, p, 9, "", (false, Some(5)));
+    world.pass(0);
+    assert!(world.heard(p).is_empty());
+    // The last of the index comes first. What comes meanwhile stays, also under a key that was found.
+    world.offer(c, 2, "e", "", 0);
+    world.offer(c, 3, "a", "newer", 0);
+    assert_eq!(world.heard(c), ["2: offered v5", "3: offered v6"]);
+    finish(&mut world);
+    assert!(world.heard(p).is_empty(), "it waits for the requirement");
+    world.pass(5);
+    let heard = world.heard(p);
+    assert!(
+        heard[0].starts_with("9: Timeout") && heard[0].contains("2 withdrawn"),
+        "{heard:?}"
+    );
+    world.list(c, 4, "", "");
+    let listed = world.heard(c).join(" ");
+    assert!(listed.contains("listed a c e."), "{listed}");
+}
+
+#[test]
+fn a_retire_that_is_cancelled_leaves_the_rest() {
+    let mut world = in_parts();
+    let p = world.join("p");
+    offer_all(&mut world, p, "abcdef");
+    retire(&mut world, p, 9, "", (false, None));
+    world.pass(0);
+    world.ask(p, 10, Request::Cancel(9));
+    assert_eq!(finish(&mut world), 1, "it finds that there is nothing to do");
+    assert_eq!(world.core.stat().objects.visible, 5);
+    let heard = world.heard(p);
+    assert!(heard[0].starts_with("9: Interrupted"), "{heard:?}");
+    retire(&mut world, p, 11, "", (true, None));
+    world.pass(0);
+    world.leave(p);
+    finish(&mut world);
+    assert_eq!(world.core.stat().objects.visible, 4);
+}
+
+#[test]
+fn a_requirement_is_owed_what_is_there_one_after_the_other() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcde");
+    world.require(c, 1, "", false);
+    assert_eq!((world.heard(c).len(), owed(&world)), (0, 5), "its place is taken");
+    world.pass(0);
+    // One that goes before its turn is not owed, one that has had its turn is; what comes is.
+    world.withdraw(p, 6, "a", Some(0), false);
+    world.withdraw(p, 7, "e", Some(0), false);
+    world.offer(p, 8, "f", "", 0);
+    let heard = world.heard(p);
+    assert!(
+        heard[0] == "6: done 1" && heard[1].starts_with("7: Timeout"),
+        "{heard:?}"
+    );
+    assert!(finish(&mut world) >= 4);
+    assert_eq!((world.heard(c), owed(&world)), (vec!["1: began v6".to_owned()], 5));
+    world.follow(c, 2, |follow| follow.requirement = Some(1));
+    let got: Vec<String> = world.heard(c).into_iter().filter(|one| one.contains("got")).collect();
+    assert_eq!(got.len(), 5);
+    assert!(
+        got.is_sorted_by_key(|one| one.split(" v").nth(1).map(str::to_owned)),
+        "{got:?}"
+    );
+}
+
+#[test]
+fn who_reads_before_its_requirement_has_begun_reads_all() {
+    let mut world = in_parts();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    offer_all(&mut world, p, "abcde");
+    world.require(c, 1, "", false);
+    world.follow(c, 2, |follow| follow.requirement = Some(1));
+    let heard = world.heard(c);
+    assert!(
+        heard[0] == "1: began v5" && heard.iter().filter(|one| one.contains("got")).count() == 5,
+        "{heard:?}"
+    );
+    assert_eq!(finish(&mut world), 1);
+
+    // The server prepares such a follow instead.
+    world.require_named(c, 3, "r", "", 0);
+    let follow = junctura_wire::body::Follow {
+        window: 10,
+        requirement_name: Some("r".into()),
+        ..junctura_wire::body::Follow::default()
+    };
+    world.core.config.looked_at_once = 1;
+    let request = Request::Follow(follow);
+    let steps = std::iter::repeat_with(|| world.core.look_ahead(d, &request));
+    assert_eq!(steps.take_while(|is_ready| !is_ready).count(), 4);
+    world.ask(d, 1, request);
+    assert_eq!(world.heard(d).iter().filter(|one| one.contains("got")).count(), 5);
+}
+
+#[test]
+fn a_requirement_that_ends_before_it_has_begun_gives_its_place_back() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcde");
+    world.core.config.limits.owed = 7;
+    world.require(c, 1, "", false);
+    world.require(c, 2, "", false);
+    assert!(world.heard(c)[0].starts_with("2: LimitExceeded"));
+    world.pass(0);
+    world.ask(c, 3, Request::Stop(1));
+    finish(&mut world);
+    assert_eq!((world.heard(c), owed(&world)), (vec!["3: done 0".to_owned()], 0));
+}
+
+#[test]
+fn a_requirement_that_ends_lets_go_of_one_after_the_other() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    world.require_named(c, 1, "r", "", 0);
+    for (number, name) in (1..).zip(["a", "b", "c", "d"]) {
+        world.offer(p, number, name, "", 1);
+    }
+    world.demand(p, 9, "name=a", None);
+    world.release(p, 1);
+    world.heard(p);
+    world.retract(p, 10, "r");
+    world.ask(p, 11, Request::Sync);
+    assert_eq!((world.heard(p).len(), owed(&world)), (0, 4));
+    // There may be another one of the name at once, and a withdraw waits for nobody.
+    world.require_named(c, 2, "r", "name=none", 0);
+    world.withdraw(p, 12, "b", Some(0), false);
+    assert_eq!(world.heard(p), ["12: done 1"]);
+    assert!(finish(&mut world) >= 4);
+    assert_eq!(world.heard(p), ["10: done 4", "11: done 0"]);
+    let stat = world.core.stat().objects;
+    assert_eq!((owed(&world), stat.visible), (0, 2), "only retention keeps the others");
+}
+
+#[test]
+fn a_long_queue_of_a_reader_that_ends_goes_in_parts() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcdef");
+    world.follow(c, 1, |follow| follow.window = 1);
+    world.ask(c, 2, Request::Stop(1));
+    retire(&mut world, p, 9, "", (true, None));
+    finish(&mut world);
+    assert_eq!(world.heard(p), ["9: done 6"]);
+    world.leave(c);
+    world.leave(p);
+    finish(&mut world);
+    world.assert_empty();
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Offer(char, u32),
+    OfferFor(char, u32),
+    Withdraw(char),
+    Pass(u64),
+    Require(usize, bool),
+    Named(usize),
+    Retract,
+    Stop(u64),
+    Retire(usize, bool),
+    Follow(u64),
+    Release(u64),
+}
+
+const SELECTORS: [&str; 3] = ["", "name=a/b/c/d", "not name=a"];
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = || proptest::char::range('a', 'h');
+    prop_oneof![
+        8 => (name(), 0u32..3).prop_map(|(name, releases)| Step::Offer(name, releases)),
+        2 => (name(), 1u32..4).prop_map(|(name, milliseconds)| Step::OfferFor(name, milliseconds)),
+        1 => name().prop_map(Step::Withdraw),
+        1 => (1u64..3).prop_map(Step::Pass),
+        2 => (0..SELECTORS.len(), any::<bool>()).prop_map(|(selector, newest)| Step::Require(selector, newest)),
+        1 => (0..SELECTORS.len()).prop_map(Step::Named),
+        1 => Just(Step::Retract),
+        2 => (10u64..100).prop_map(Step::Stop),
+        1 => (0..SELECTORS.len(), any::<bool>()).prop_map(|(selector, force)| Step::Retire(selector, force)),
+        2 => (10u64..100).prop_map(Step::Follow),
+        2 => (1u64..30).prop_map(Step::Release),
+    ]
+}
+
+fn take(world: &mut World, (p, c): (u32, u32), number: u64, step: &Step) {
+    match *step {
+        Step::Offer(name, releases) => world.offer(p, number, &name.to_string(), "", releases),
+        Step::OfferFor(name, milliseconds) => world.offer_for(p, number, &name.to_string(), milliseconds),
+        Step::Withdraw(name) => world.withdraw(p, number, &name.to_string(), Some(0), false),
+        Step::Pass(milliseconds) => world.pass(milliseconds),
+        Step::Require(selector, newest) => world.require(c, number, SELECTORS[selector], newest),
+        Step::Named(selector) => world.require_named(c, number, "r", SELECTORS[selector], 0),
+        Step::Retract => world.retract(p, number, "r"),
+        Step::Stop(which) => world.ask(c, number, Request::Stop(which)),
+        Step::Retire(selector, force) => retire(world, p, number, SELECTORS[selector], (force, Some(0))),
+        Step::Follow(which) => world.follow(c, number, |follow| follow.requirement = Some(which)),
+        Step::Release(sequence) => world.release(c, sequence),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_done_in_parts_comes_to_the_same(steps in proptest::collection::vec(step(), 1..90)) {
+        let mut worlds = [in_parts(), at_once()];
+        let clients = worlds.each_mut().map(|world| {
+            let (p, c, s) = (world.join("p"), world.join("c"), world.join("s"));
+            world.subscribe(s, 1, "", events::ALL);
+            (p, c, s)
+        });
+        let (p, c, s) = clients[0];
+        for (number, step) in (10..).zip(&steps) {
+            for world in &mut worlds {
+                take(world, (p, c), number, step);
+                finish(world);
+            }
+            for client in [p, c, s] {
+                let [parts, whole] = worlds.each_mut().map(|world| {
+                    let heard = world.heard(client);
+                    // What goes together may go in another order, and of several that are wanted another one is named.
+                    let told = |one: String| {
+                        let text = one.split(", since it is wanted").next().unwrap_or_default();
+                        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+                        words.sort_unstable();
+                        words
+                    };
+                    let mut heard: Vec<_> = heard.into_iter().map(told).collect();
+                    heard.sort_unstable();
+                    heard
+                });
+                prop_assert_eq!(parts, whole, "{:?}", step);
+            }
+            let [parts, whole] = worlds.each_ref().map(|world| (world.core.stat().to_json(), owed(world)));
+            prop_assert_eq!(parts, whole, "{:?}", step);
+        }
+        for world in &mut worlds {
+            for client in [c, p, s] {
+                world.leave(client);
+                finish(world);
+            }
+        }
+        prop_assert_eq!(owed(&worlds[0]), owed(&worlds[1]));
+    }
+}
