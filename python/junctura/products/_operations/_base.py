@@ -88,7 +88,7 @@ def check_alike(fields: Sequence[Field]) -> None:
     first = fields[0]
     for field in fields:
         if field.grid != first.grid:
-            raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, others are on {first.on.name}")
+            raise InvalidArgument(f"field {field.param}", f"it is on {field.on.label}, others are on {first.on.label}")
         if field.units != first.units:
             raise InvalidArgument(f"field {field.param}", f"it is in {field.units}, others are in {first.units}")
 
