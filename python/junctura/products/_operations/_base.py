@@ -32,6 +32,9 @@ class Transform(Protocol):
     def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
         """The field on another grid; of a spectral one, its values there."""
 
+    def located(self, field: Field, latitude: str, longitude: str) -> Field:
+        """The field with the places that fields of these parameters on its grid state; see `ToGrid`."""
+
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
         """Eastward and northward wind of vorticity and divergence, both spectral."""
 
