@@ -1,4 +1,4 @@
-"""Unstructured grids with the places of their points from a file."""
+"""Unstructured grids with the places of their points from a file, or from fields in the pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import eccodes
 import numpy as np
 import pytest
+import xarray
+from broker_runs import BASE, broker
 
+import junctura
 from junctura.errors import InvalidArgument
 from junctura.products import load_all
 from junctura.products._decode import decode
@@ -117,3 +120,46 @@ def test_a_recipe_names_the_file_beside_it(tmp_path: Path) -> None:
 
 def test_without_a_file_a_recipe_is_the_one_that_it_was() -> None:
     assert ToGrid("5/5").text == '{"grid":{"grid":"5/5","method":"linear","places":[]}}'
+
+
+AXES = """product: p
+from: {param: t, step: 0/6}
+do:
+  - grid: {name: 5/5, coordinates: {latitude: tlat, longitude: tlon}}
+to: {format: netcdf, name: "{step}.nc"}
+"""
+
+
+@pytest.mark.parametrize("units", ["degrees", "radians"])
+def test_places_come_from_fields_in_the_pool(tmp_path: Path, units: str) -> None:
+    """As from a file: of step 0 alone, and beside such fields of another grid."""
+    north, east = _places()
+    values = _smooth(north, east)
+    given = (np.radians(north), np.radians(east)) if units == "radians" else (north, east)
+    (by_file,) = ToGrid("5/5", coordinates=str(_netcdf(tmp_path / "c.nc", ("lat", "lon"), "", (north, east))))(
+        [decode(_message(values))], Transforms()
+    )
+    on = decode(_message(values)).grid.name
+    with junctura.Pool(schema="mars") as pool:
+        for param, axis in zip(("tlat", "tlon"), given, strict=True):
+            pool.offer(np.zeros(12), {**BASE, "param": param, "step": 0, "levelist": 1, "grid": "3x4@60/0/-60/270"})
+            pool.offer(axis, {**BASE, "param": param, "step": 0, "grid": on, "units": units})
+        for step in (0, 6):
+            pool.offer(_message(values + step), {**BASE, "param": "t", "step": step})
+        report = broker(tmp_path, pool, AXES).run()
+    assert not report.failed, report.failed
+    for step in (0, 6):
+        with xarray.open_dataset(tmp_path / f"out/{step}.nc") as data:
+            np.testing.assert_allclose(data.t.squeeze(), by_file.values + step, rtol=0, atol=1e-4)
+
+
+def test_without_such_fields_a_product_is_not_made(tmp_path: Path) -> None:
+    with junctura.Pool(schema="mars") as pool:
+        for step in (0, 6):
+            pool.offer(_message(np.zeros(_COUNT)), {**BASE, "param": "t", "step": step})
+        report = broker(tmp_path, pool, AXES).run()
+    assert len(report.failed) == 2
+    assert all("no field tlat on its grid is in the pool: offer it before" in one.cause for one in report.failed)
+    field = decode(_message(np.zeros(_COUNT)))
+    with pytest.raises(InvalidArgument, match="no field tlat on its grid is here: name a file of coordinates"):
+        ToGrid.read({"name": "5/5", "coordinates": {"latitude": "tlat", "longitude": "tlon"}})([field], Transforms())

@@ -302,7 +302,7 @@ def test_what_lies_on_a_projection_is_not_cut(shared: Path, name: str) -> None:
     given = [one for one in outcomes if isinstance(one, Field)]
     assert all(PROJECTED[name] in one for one in outcomes if isinstance(one, str))
     assert given and all(one.on.name.startswith("lambert:") for one in given)
-    with pytest.raises(Error, match=r"grid lambert:\S+: it has no rows of equal length"):
+    with pytest.raises(Error, match=r"grid lambert: it has no rows of equal length"):
         applied(CASES["crop"].operation, given)
 
 

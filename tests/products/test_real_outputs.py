@@ -36,8 +36,10 @@ from junctura.products._outputs import Output
 from junctura.products._outputs._output import Format
 
 spatial = pytest.importorskip("scipy.spatial")
+# A table of millions of rows takes minutes to be read.
+pytestmark = pytest.mark.timeout(900)
 IS_ALL = os.environ.get("JUNCTURA_FILES") == "all"
-# Four and a half million points: a table of them alone takes half a minute.
+# Four and a half million points.
 LARGE = ("odd/ds.waveh.5.grib",)
 _NAMES = """
 era5-levels-corrupted.grib era5-levels-members.grib fields_with_missing_values.grib lambert_grid.grib

@@ -1,4 +1,4 @@
-"""Where the points of unstructured grids are, from a file.
+"""Where the points of unstructured grids are, from a file or from fields.
 
 ```text
   netCDF   variables clat and clon (ICON), latitude and longitude, lat and lon, tlat and tlon
@@ -52,6 +52,26 @@ def located(field: Field, file: str) -> Field:
     if latitudes.size != field.grid.size:
         cause = f"{latitudes.size} points, but the field {field.param} has {field.grid.size}"
         raise InvalidArgument(f"coordinates {file}", cause)
+    return _placed(field, latitudes, longitudes, digest)
+
+
+def located_by(field: Field, latitudes: Field, longitudes: Field) -> Field:
+    """A field with the places that two fields on its grid have as values.
+
+    Raises
+    ------
+    InvalidArgument
+        Some of the values are no latitudes or longitudes.
+
+    """
+    of = f"coordinates {latitudes.param}, {longitudes.param}"
+    north, east = (
+        np.degrees(one.values) if one.units.startswith("rad") else one.values for one in (latitudes, longitudes)
+    )
+    return _placed(field, *_checked(of, north, east))
+
+
+def _placed(field: Field, latitudes: Floats, longitudes: Floats, digest: str) -> Field:
     # Weights are kept by the name: other places have another one.
     on = dataclasses.replace(field.grid, name=f"{field.grid.name}#{digest}", latitudes=latitudes, longitudes=longitudes)
     return dataclasses.replace(field, on=on)
@@ -67,9 +87,13 @@ def _read(path: Path, changed: int) -> tuple[Floats, Floats, str]:  # noqa: ARG0
     if found is None or found[0].size != found[1].size:
         names = ", ".join(" and ".join(pair) for pair in _NAMES)
         raise InvalidArgument(f"coordinates {path}", f"it has no latitudes and longitudes of one size: {names}")
-    north, east = found
+    return _checked(f"coordinates {path}", *found)
+
+
+def _checked(subject: str, north: Floats, east: Floats) -> tuple[Floats, Floats, str]:
+    """Latitudes and longitudes, and a digest of both."""
     if not (np.abs(north) <= 90 + 1e-6).all() or not (np.abs(east) <= 720).all():
-        raise InvalidArgument(f"coordinates {path}", "some are no latitudes or longitudes in degrees")
+        raise InvalidArgument(subject, "some are no latitudes or longitudes in degrees")
     return np.clip(north, -90, 90), east, hashlib.sha256(north.tobytes() + east.tobytes()).hexdigest()[:16]
 
 

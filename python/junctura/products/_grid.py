@@ -121,6 +121,11 @@ class Grid:
         return math.prod(self.shape)
 
     @property
+    def label(self) -> str:
+        """Its name, for messages: of a listed grid the kind, as its section is for programs."""
+        return self.name.partition(":")[0] if self.kind == "listed" else self.name[:80]
+
+    @property
     def is_located(self) -> bool:
         """Whether it is known where its points are."""
         return self.kind != "listed" or bool(np.isfinite(self.latitudes).all())
@@ -141,7 +146,7 @@ class Grid:
 
         """
         if not self.is_regular:
-            raise InvalidArgument(f"grid {self.name[:80]}", "it has no rows of equal length: bring it to a grid first")
+            raise InvalidArgument(f"grid {self.label}", "it has no rows of equal length: bring it to a grid first")
         rows, columns, longitudes = _within(self, north, west, south, east)
         if self.name == self.whole:
             edges = (north, west, south, east)
@@ -162,7 +167,7 @@ class Grid:
     def rows_and_columns(self, area: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Where the rows and columns of an area of this grid are in it: ``values[numpy.ix_(rows, columns)]``."""
         if not (self.is_regular and area.is_regular):
-            raise InvalidArgument(f"grid {area.name[:80]}", f"not an area of {self.name[:80]}")
+            raise InvalidArgument(f"grid {area.label}", f"not an area of {self.label}")
         if area.name == self.name:
             return np.arange(self.shape[0]), np.arange(self.shape[1])
         if self.name == self.whole:
@@ -199,6 +204,11 @@ class Spectral:
     @property
     def name(self) -> str:
         return f"T{self.truncation}"
+
+    @property
+    def label(self) -> str:
+        """Its name, for messages."""
+        return self.name
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -240,7 +250,7 @@ def whole_of(on: Grid) -> Grid:
     """
     found = _grid(on.whole) if on.whole else None
     if not isinstance(found, Grid):
-        raise InvalidArgument(f"grid {on.name[:80]}", "its rows and columns are none of a whole grid")
+        raise InvalidArgument(f"grid {on.label}", "its rows and columns are none of a whole grid")
     return found
 
 

@@ -141,7 +141,7 @@ def _links(places: Floats, cells: _Cells, target: Grid, *, is_nearest: bool) -> 
 @functools.lru_cache(maxsize=2)
 def _cells_of(source: Grid) -> tuple[Floats, _Cells]:
     if not np.isfinite(source.latitudes).all():
-        cause = "its header does not state where its points are: name a file that does, with `coordinates`"
+        cause = "its header does not state where its points are: name a file, or fields, that do, with `coordinates`"
         raise Unsupported(f"grid {source.name[:40]}", cause)
     places = directions(source.latitudes, source.longitudes)
     if len(source.lines) == 2 and min(source.lines) > 1:

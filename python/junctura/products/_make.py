@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from junctura.errors import InvalidArgument
+from junctura.products._coordinates import located_by
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
@@ -23,6 +25,8 @@ from junctura.products._weights import Method
 # What takes long lets go before it what is quick and came so many seconds later: pictures, and what sorts members.
 _SLOW_S = {"png": 1.0, "zarr": 1.0}
 _USUAL_S, _SORTED_S = 0.01, 0.1
+# Fields of latitudes and longitudes, of two grids.
+_PLACES_KEPT = 4
 
 
 class File(NamedTuple):
@@ -35,7 +39,37 @@ class File(NamedTuple):
 
 
 class Transforms:
-    """What brings fields to grids here; what `Operation` asks for."""
+    """What brings fields to grids here; what `Operation` asks for.
+
+    Parameters
+    ----------
+    find
+        Fields of a parameter, for the places of unstructured grids; by default there are none.
+
+    """
+
+    def __init__(self, find: Callable[[str], Iterable[Field]] | None = None) -> None:
+        self._find = find
+        # Of the grids and parameters that were asked for last.
+        self._places: dict[tuple[str, str], Field] = {}
+
+    def located(self, field: Field, latitude: str, longitude: str) -> Field:
+        if field.grid.is_located:
+            return field
+        return located_by(field, *(self._places_of(field, param) for param in (latitude, longitude)))
+
+    def _places_of(self, field: Field, param: str) -> Field:
+        wanted = (field.grid.name, param)
+        if wanted not in self._places:
+            found = () if self._find is None else self._find(param)
+            one = next((one for one in found if one.on == field.on), None)
+            if one is None:
+                where = "in the pool: offer it before" if self._find else "here: name a file of coordinates"
+                raise InvalidArgument(f"field {field.param}", f"no field {param} on its grid is {where}")
+            while len(self._places) >= _PLACES_KEPT:
+                del self._places[next(iter(self._places))]
+            self._places[wanted] = one
+        return self._places[wanted]
 
     def to_grid(self, field: Field, on: Grid, method: str) -> Field:
         return to_grid(field, on, cast("Method", method))

@@ -115,7 +115,7 @@ class Preparing:
                 continue
             source, target = sources[below.parents[0]], below.operation.grid
             sources[below.number] = "" if target.startswith(_POINTS) else target
-            is_known = not below.operation.coordinates
+            is_known = not (below.operation.coordinates or below.operation.axes)
             if is_known and source and not source.startswith(_TRUNCATION) and self._graph.kept_of([below.number]):
                 yield from _between(source, target, below.operation.method, quantity)
 

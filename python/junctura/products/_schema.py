@@ -93,10 +93,17 @@ _FROM = Record(
 )
 _NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
 _METHOD = Word(METHODS, "How values are found between points; spectral fields need none", "a method")
-_COORDINATES = Text(
-    "File with the places of the points of an unstructured grid, beside the recipe: netCDF (clat and clon, "
-    "latitude and longitude, lat and lon), or GRIB fields of these",
-    what="a file's name",
+_COORDINATES = Either(
+    (
+        Text(what="a file's name"),
+        Record(
+            {"latitude": Text(what="a parameter"), "longitude": Text(what="a parameter")},
+            ("latitude", "longitude"),
+            "The parameters of fields in the pool, or in the store behind it, on the same grid: clat and clon",
+        ),
+    ),
+    "Places of the points of an unstructured grid: a file beside the recipe, netCDF (clat and clon, latitude and "
+    "longitude, lat and lon) or GRIB fields of these; or the parameters of such fields that are in the pool",
 )
 _ROWS = Number("Gaussian rows between pole and equator", 1, 8000, whole=True)
 _POINTS = ListOf(

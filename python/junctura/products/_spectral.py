@@ -115,7 +115,7 @@ def _component(vo: Field, values: Floats, on: Grid, param: str, number: int) -> 
 
 def _truncation(field: Field) -> int:
     if not isinstance(field.on, Spectral):
-        raise InvalidArgument(f"field {field.param}", f"it is on the grid {field.on.name}, expected a spectral field")
+        raise InvalidArgument(f"field {field.param}", f"it is on the grid {field.on.label}, expected a spectral field")
     return field.on.truncation
 
 

@@ -64,8 +64,7 @@ def turned(x: Floats, y: Floats, on: Grid, sign: int) -> tuple[Floats, Floats]:
     if on.name.startswith(_REDUCED):
         return _by(sign, x, y, *_around_pole(on))
     if min(on.lines, default=0) < 2 or not on.is_located:
-        kind = on.name.partition(":")[0]
-        raise Unsupported(f"grid {kind}", "components along a grid without rows cannot be turned to east and north")
+        raise Unsupported(f"grid {on.label}", "components along a grid without rows cannot be turned to east and north")
     return _by(sign, x, y, *_along_rows(on))
 
 

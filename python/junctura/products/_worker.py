@@ -12,7 +12,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import junctura
@@ -28,6 +28,7 @@ from junctura.products._preparing import grid_of
 from junctura.products._questions import take_all
 from junctura.products._spectral import warm
 from junctura.products._tasks import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
+from junctura.products._words import canonical, selectors
 
 
 class Worker:
@@ -47,7 +48,7 @@ class Worker:
         self.job = job
         self.graph = Graph(job.recipes)
         self.out = Path(job.out)
-        self.transforms = Transforms()
+        self.transforms = Transforms(self.fields_of)
 
         self._source: junctura.Pool | None = None
 
@@ -72,6 +73,14 @@ class Worker:
             return self.source.demand(key, timeout=0)
         self._source = None
         return self.source.demand(key, timeout=0)
+
+    def fields_of(self, param: str) -> Iterator[Field]:
+        """The fields of a parameter that are there now."""
+        (selector,) = selectors({"param": (canonical("param", param),)})
+        for entry in self.source.list(selector):
+            # Others are as good.
+            with contextlib.suppress(junctura.Error), self.input(entry.key) as obj:
+                yield field_of(obj, obj.attributes)
 
     def close(self) -> None:
         """Lets go of both pools."""

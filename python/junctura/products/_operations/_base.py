@@ -32,6 +32,9 @@ class Transform(Protocol):
     def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
         """The field on another grid; of a spectral one, its values there."""
 
+    def located(self, field: Field, latitude: str, longitude: str) -> Field:
+        """The field with the places that fields of these parameters on its grid state; see `ToGrid`."""
+
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
         """Eastward and northward wind of vorticity and divergence, both spectral."""
 
@@ -88,7 +91,7 @@ def check_alike(fields: Sequence[Field]) -> None:
     first = fields[0]
     for field in fields:
         if field.grid != first.grid:
-            raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, others are on {first.on.name}")
+            raise InvalidArgument(f"field {field.param}", f"it is on {field.on.label}, others are on {first.on.label}")
         if field.units != first.units:
             raise InvalidArgument(f"field {field.param}", f"it is in {field.units}, others are in {first.units}")
 

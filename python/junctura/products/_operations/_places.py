@@ -30,6 +30,9 @@ from junctura.products._operations._base import (
 from junctura.products._schema import EDGES
 from junctura.products._turning import ALONG_GRID, PAIRS, turned
 
+# What is in the text of an operation only where it is asked for: others have the text that they had before.
+_LATER = ("coordinates", "axes")
+
 
 @dataclass(frozen=True)
 class ToGrid(Operation):
@@ -45,6 +48,8 @@ class ToGrid(Operation):
         Names of its points, where these have names; fields get them as the attribute ``places``.
     coordinates
         A file with the places of the points of unstructured grids; see `junctura.products._coordinates`.
+    axes
+        In place of a file, the parameters of fields of latitude and longitude on the same grid.
 
     """
 
@@ -53,10 +58,11 @@ class ToGrid(Operation):
     method: Method = "linear"
     places: tuple[str, ...] = ()
     coordinates: str = ""
+    axes: tuple[str, ...] = ()
 
     @functools.cached_property
     def text(self) -> str:
-        said = {key: value for key, value in dataclasses.asdict(self).items() if key != "coordinates" or value}
+        said = {key: value for key, value in dataclasses.asdict(self).items() if value or key not in _LATER}
         return json.dumps({self.name: said}, sort_keys=True, separators=(",", ":"))
 
     def beside(self, folder: Path) -> ToGrid:
@@ -81,6 +87,8 @@ class ToGrid(Operation):
         on, places = self.on, self.places or None
         if self.coordinates:
             fields = [located(field, self.coordinates) for field in fields]
+        if self.axes:
+            fields = [transform.located(field, *self.axes) for field in fields]
         made = [field if field.on == on else transform.to_grid(field, on, self.method) for field in fields]
         return [field.having(field.values, places=places) for field in made]
 
@@ -90,9 +98,11 @@ class ToGrid(Operation):
         said = value if isinstance(value, dict) else {}
         method = said.get("method", "linear")
         points = value if isinstance(value, list) else said.get("points")
-        if points is not None:
-            return dataclasses.replace(cls._of_points(points, method), coordinates=said.get("coordinates", ""))
-        return cls(as_grid(_name_of(value)).name, method, coordinates=said.get("coordinates", ""))
+        made = cls(as_grid(_name_of(value)).name, method) if points is None else cls._of_points(points, method)
+        where = said.get("coordinates", "")
+        if isinstance(where, dict):
+            return dataclasses.replace(made, axes=(where["latitude"], where["longitude"]))
+        return dataclasses.replace(made, coordinates=where)
 
     @classmethod
     def _of_points(cls, points: list[dict[str, Any]], method: Method) -> ToGrid:

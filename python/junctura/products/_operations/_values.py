@@ -96,7 +96,7 @@ def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
     for field in used:
         if field.grid != on:
             raise InvalidArgument(
-                f"formula {text[:60]!r}", f"{field.param} is on {field.on.name}, {used[0].param} is on {on.name}"
+                f"formula {text[:60]!r}", f"{field.param} is on {field.on.label}, {used[0].param} is on {on.label}"
             )
     values = read({field.param: field.values for field in used})
     return np.array(np.broadcast_to(values, on.shape))
@@ -191,7 +191,7 @@ class Mask(Operation):
         goes = masked(self.where, {field.param: field for field in group})
         for field in group:
             if field.values.shape != goes.shape:
-                raise InvalidArgument(f"field {field.param}", f"it is on {field.on.name}, the condition is not")
+                raise InvalidArgument(f"field {field.param}", f"it is on {field.on.label}, the condition is not")
         return [_without(field, goes) for field in group]
 
 

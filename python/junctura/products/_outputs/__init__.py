@@ -124,9 +124,8 @@ def is_made(path: Path, fingerprint: str) -> bool:
 def _check_located(fields: Sequence[Field]) -> None:
     for field in fields:
         if not field.grid.is_located:
-            kind = field.grid.name.partition(":")[0]
-            cause = f"the header of its grid {kind} has no places of points: bring it to a grid, with `coordinates`"
-            raise InvalidArgument(f"field {field.param}", cause)
+            cause = f"the header of its grid {field.grid.label} has no places of points"
+            raise InvalidArgument(f"field {field.param}", f"{cause}: bring it to a grid, with `coordinates`")
 
 
 def _checked(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:

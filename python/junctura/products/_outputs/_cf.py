@@ -111,7 +111,7 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
 def made_by(lies: Grid, field: Field, names: Sequence[str]) -> dict[str, str]:
     """What is said of the whole data set."""
     known = parameter(field)
-    title = f"{known.name if known and len(names) == 1 else ', '.join(names)} on {lies.name[:80]}"
+    title = f"{known.name if known and len(names) == 1 else ', '.join(names)} on {lies.label}"
     said = {"Conventions": CONVENTIONS, "title": title, "source": "numerical weather prediction model"}
     origin = {
         name: str(field.attributes[name]) for name in ("class", "stream", "type", "expver") if name in field.attributes

@@ -185,7 +185,7 @@ def _check_one(parts: Sequence[_Part]) -> None:
     first = parts[0]
     for part in parts:
         if part.field.grid != first.field.grid:
-            cause = f"it is on {part.field.grid.name[:80]}, but {first.field.param} on {first.field.grid.name[:80]}"
+            cause = f"it is on {part.field.grid.label}, but {first.field.param} on {first.field.grid.label}"
             raise InvalidArgument(f"field {part.field.param}", f"{cause}: one data set has one grid")
         if (part.meaning.base is None) != (first.meaning.base is None):
             raise InvalidArgument(

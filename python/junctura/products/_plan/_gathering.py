@@ -155,7 +155,7 @@ class Pairs(Each):
         if param not in ("vo", "d"):
             return Turn() if ALONG_GRID in item.field.attributes else None
         if not isinstance(item.field.on, Spectral):
-            raise InvalidArgument(item.named, f"it is on {item.field.on.name[:40]}, and winds come of spectral fields")
+            raise InvalidArgument(item.named, f"it is on {item.field.on.label}, and winds come of spectral fields")
         if not self.grid:
             raise InvalidArgument(item.named, "winds on which grid? write wind: {grid: 0.5/0.5}")
         return Winds(self.grid)
