@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
+from junctura.products._map.ranges import extremes, has_range
 from junctura.products._names import Template
 from junctura.products._operations import Ensemble, Transform, Units
 from junctura.products._outputs import Output, is_made, write
@@ -32,6 +33,8 @@ class File(NamedTuple):
     nbytes: int
     words: dict[str, Any]
     """What its fields have in common that the recipe need not say: ``date``, ``time``, ``class``, ..."""
+    extremes: tuple[float, float] | None = None
+    """The least and the greatest value of a map whose range is its own."""
 
 
 class Transforms:
@@ -110,7 +113,8 @@ def make(
     path = out / wanted.name(**known)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = write(left, output, path, _provenance(wanted, sources))
-    return File(path, written.bytes, known)
+    has_own_range = output.format == "png" and not has_range(wanted.recipe)
+    return File(path, written.bytes, known, extremes(left[0], output.units) if has_own_range else None)
 
 
 def _stated_units(recipe: Recipe) -> set[str]:
