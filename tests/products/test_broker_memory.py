@@ -8,6 +8,7 @@ import pytest
 from broker_runs import broker, grid_message, offer
 
 import junctura
+from junctura._screen import counted
 from junctura.products import Failed, Made
 from junctura.products.__main__ import _in_words, document
 from junctura.products._decode import decode
@@ -67,4 +68,4 @@ def test_the_peak_memory_of_each_worker_is_told(tmp_path: Path) -> None:
     said = document(report)["workers"]
     assert said == [{"pid": pid, "peak_bytes": peak} for pid, peak in report.workers.items()]
     peaks = ", ".join(f"{peak / 1e6:.0f}" for peak in sorted(report.workers.values(), reverse=True))
-    assert f"peak memory of {len(report.workers)} workers: {peaks} MB" in _in_words(report, tmp_path)
+    assert f"peak memory of {counted(len(report.workers), 'worker')}: {peaks} MB" in _in_words(report, tmp_path)

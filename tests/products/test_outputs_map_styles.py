@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broker_runs import recipes
+from broker_runs import BASE, broker, recipes
 from outputs_fields import field, surface
 from PIL import Image
 
 import junctura
 from junctura.products import Field, load_all
-from junctura.products.__main__ import main
+from junctura.products.__main__ import _in_words, document, main
 from junctura.products._make import Transforms, make
 from junctura.products._map import colours, isolines, styles
 from junctura.products._map.ink import BRIGHT
@@ -319,6 +319,33 @@ def test_a_product_without_one_range_is_told_when_it_is_checked(
     (tmp_path / "p.yaml").write_text(f"{{product: p, {said}}}")
     assert main([str(tmp_path / "p.yaml"), "--check"]) == 0
     assert ("each map has a range of colors of its own" in capsys.readouterr().out) == is_told
+
+
+@pytest.mark.parametrize(
+    ("do", "to", "stated"),
+    [
+        ("", "", {"p": (-20, 100)}),
+        ("units: cm", "", {"p": (-2000, 10000)}),
+        ("", "units: km, ", {"p": (-0.02, 0.1)}),
+        ("", "range: [0, 1], ", {}),
+    ],
+)
+def test_a_run_states_the_range_that_all_maps_of_a_product_would_have(
+    tmp_path: Path, do: str, to: str, stated: dict[str, tuple[float, float]]
+) -> None:
+    """Of a parameter without a style: whoever writes it into the recipe gets maps that can be compared."""
+    to = f"format: png, width: 200, {to}name: 'p{{step}}'"
+    text = f"product: p\nfrom: {{param: q9, step: 0/6}}\ndo: [{do}]\nto: {{{to}}}\n"
+    about = {**BASE, "levtype": "sfc", "param": "q9", "grid": "90/90", "units": "m"}
+    del about["number"], about["levelist"]
+    with junctura.Pool(schema="mars") as pool:
+        for step, values in ((0, np.linspace(-12.5, 3, 12)), (6, np.linspace(0, 93, 12))):
+            pool.offer(values.reshape(3, 4), {**about, "step": step})
+        report = broker(tmp_path, pool, text).run()
+    assert not report.failed, report.failed
+    assert document(report)["ranges"] == stated
+    said = "p: each map has a range of colors of its own; for one range of all write range: "
+    assert (said in _in_words(report, tmp_path)) == bool(stated)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from typing import Any
 from junctura._screen import counted, say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
-from junctura.products._map.ranges import has_range
+from junctura.products._map.ranges import has_range, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
@@ -289,6 +289,7 @@ def document(report: Report) -> dict[str, Any]:
         "failed": [{"product": one.product, "attributes": one.attributes, "cause": one.cause} for one in report.failed],
         **{name: getattr(report, name) for name in names},
         "product_latency_ms": report.latency_ms,
+        "ranges": {product: ends for product, found in report.extremes.items() if (ends := range_of(found))},
         "workers": [{"pid": pid, "peak_bytes": peak} for pid, peak in report.workers.items()],
     }
 
@@ -301,6 +302,10 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
         lines.append(f"from the last field to the file: p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms")
     if report.workers:
         lines.append(_memory_in_words(sorted(report.workers.values(), reverse=True)))
+    for product, found in report.extremes.items():
+        if ends := range_of(found):
+            said = f"{product}: each map has a range of colors of its own"
+            lines.append(f"{said}; for one range of all write range: [{ends[0]:g}, {ends[1]:g}]")
     if report.kept:
         lines.append(f"{report.kept} were there already")
     if report.deaths:
@@ -319,7 +324,7 @@ def _memory_in_words(peaks: Sequence[int]) -> str:
     """The most memory of each worker, the largest first."""
     each = ", ".join(f"{peak / 1e6:.0f}" for peak in peaks[:_WORKERS_SHOWN])
     more = ", ..." if len(peaks) > _WORKERS_SHOWN else ""
-    return f"peak memory of {len(peaks)} workers: {each}{more} MB"
+    return f"peak memory of {counted(len(peaks), 'worker')}: {each}{more} MB"
 
 
 def _wrong_in_words(left_out: Sequence[str]) -> list[str]:

@@ -436,6 +436,9 @@ class Broker:
         latency_s = time.monotonic() - came
         made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
         self.report.made.append(made)
+        if file.extremes is not None:
+            low, high = file.extremes
+            self.report.extremes.setdefault(made.product, []).append((low, high))
         self._tell(made)
         self._announce(wanted, made.path, made.nbytes, file.words)
 

@@ -13,6 +13,7 @@ from junctura.products._coordinates import located_by
 from junctura.products._field import Field
 from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
+from junctura.products._map.ranges import extremes, has_range
 from junctura.products._names import Template
 from junctura.products._operations import Ensemble, Transform, Units
 from junctura.products._outputs import Output, is_made, write
@@ -36,6 +37,8 @@ class File(NamedTuple):
     nbytes: int
     words: dict[str, Any]
     """What its fields have in common that the recipe need not say: ``date``, ``time``, ``class``, ..."""
+    extremes: tuple[float, float] | None = None
+    """The least and the greatest value of a map whose range is its own."""
 
 
 class Transforms:
@@ -144,7 +147,8 @@ def make(
     path = out / wanted.name(**known)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = write(left, output, path, _provenance(wanted, sources))
-    return File(path, written.bytes, known)
+    has_own_range = output.format == "png" and not has_range(wanted.recipe)
+    return File(path, written.bytes, known, extremes(left[0], output.units) if has_own_range else None)
 
 
 def _stated_units(recipe: Recipe) -> set[str]:

@@ -72,6 +72,8 @@ class Report:
         From beginning to end.
     ended
         Why it ended before all was made, where that was not the end of what it waited for; else empty.
+    extremes
+        By product the least and the greatest value of each of its maps, where each has a range of its own.
     nearest
         For some of the fields that did not come, what is there that is nearest, in words.
 
@@ -90,6 +92,7 @@ class Report:
     unannounced_cause: str = ""
     seconds: float = 0.0
     ended: str = ""
+    extremes: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     nearest: list[str] = field(default_factory=list)
 
     @property

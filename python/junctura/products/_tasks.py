@@ -75,6 +75,8 @@ class File(NamedTuple):
     nbytes: int
     words: dict[str, str]
     """What its fields say of it, as ``date``."""
+    extremes: tuple[float, float] | None = None
+    """The least and the greatest value of a map whose range is its own."""
 
 
 @dataclass(frozen=True)

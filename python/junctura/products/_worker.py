@@ -204,7 +204,8 @@ class Worker:
         except Exception as error:
             # Whatever it is: others can be made.
             return _words(error)
-        return File(str(file.path), file.nbytes, {word: str(value) for word, value in file.words.items()})
+        words = {word: str(value) for word, value in file.words.items()}
+        return File(str(file.path), file.nbytes, words, file.extremes)
 
 
 class Made:

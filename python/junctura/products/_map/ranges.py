@@ -1,10 +1,17 @@
-"""Whether all maps of a recipe have one range of colors, before there is any field."""
+"""Whether all maps of a recipe have one range of colors, before there is any field; and which range all would have."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+
+from junctura.products._field import Field
+from junctura.products._map.scale import ends
 from junctura.products._map.styles import style_of
 from junctura.products._operations import Ensemble
 from junctura.products._recipe import Recipe
+from junctura.products._units import conversion
 
 
 def has_range(recipe: Recipe) -> bool:
@@ -25,3 +32,23 @@ def has_range(recipe: Recipe) -> bool:
         for level in levels or [None]
         for statistic in made or [None]
     )
+
+
+def extremes(field: Field, units: str | None) -> tuple[float, float] | None:
+    """The least and the greatest value of a map in the units of its option `range`; None without values."""
+    known = field.values[np.isfinite(field.values)]
+    if not known.size:
+        return None
+    if units is not None and units != field.units:
+        is_difference = field.attributes.get("statistic") == "spread"
+        known = conversion(field.units, units)(known, is_difference=is_difference)
+    return float(known.min()), float(known.max())
+
+
+def range_of(found: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
+    """Round numbers around the values of several maps; None where they have one value only, or one map has them."""
+    values = np.array(list(found))
+    if len(values) < 2 or values.min() == values.max():
+        return None
+    low, high = ends(values)
+    return round(low, 12), round(high, 12)

@@ -159,7 +159,7 @@ def _bar(
         return _of_levels(levels, _stops(levels, middle, units), levels, units)
     if given is None and _is_constant(values):
         return _of_constant(float(np.nanmean(values)), units)
-    low, high = given or (_log_ends(values) if is_log else _ends(values, middle))
+    low, high = given or (_log_ends(values) if is_log else ends(values, middle))
     is_log &= low > 0
     ticks = _log_ticks(low, high) if is_log else _ticks(low, high)
     power = 0 if is_log else _power(max(abs(low), abs(high)))
@@ -229,7 +229,8 @@ def _stops(levels: Sequence[float], middle: float | None, units: str) -> tuple[f
     return tuple((0.5 + (number - at) / reach).tolist())
 
 
-def _ends(values: Floats, middle: float | None) -> tuple[float, float]:
+def ends(values: Floats, middle: float | None = None) -> tuple[float, float]:
+    """Round numbers around values; of a diverging table about 0 equally far from it."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 0.0, 1.0
