@@ -1,6 +1,6 @@
 //! What maps are drawn of: buffers in and out, while other threads of Python's run.
 
-use junctura_values::{Colour, Ink, Line, Stroke, blend, isolines, put};
+use junctura_values::{Colour, Ink, Line, Stroke, blend, isolines};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -29,22 +29,25 @@ pub(crate) fn draw_lines<'py>(
     let ((colours, against), (light, dark)) = (pixels, inks);
     let (mut colours, read) = borrow(py, &colours, [Some(values), Some(&against), None])?;
     let values = <[f32]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong(py))?;
-    let (against, into) = (read[1].bytes(), colours.bytes());
-    if into.len() != 4 * values.len() || against.len() != into.len() {
-        return Err(invalid(py, "pixels", "not as many as values"));
-    }
     let lines: Vec<Line> = lines
         .into_iter()
         .map(|(value, margin)| Line { value, margin })
         .collect();
     let (width, fade, flat, strength) = stroke;
-    let ink = Ink::Contrast { against, light, dark };
-    let crossings = py.detach(|| {
-        isolines(values, wide, &lines, Stroke { width, fade, flat }, |pixel, cover| {
-            // All are there.
-            let _ = put(into, pixel, strength * cover, ink);
-        })
-    });
+    let stroke = Stroke {
+        width,
+        fade,
+        flat,
+        strength,
+    };
+    let ink = Ink::Contrast {
+        against: read[1].bytes(),
+        light,
+        dark,
+    };
+    let into = colours.bytes();
+    let crossings = py.detach(|| isolines(into, values, wide, &lines, stroke, ink));
+    let crossings = crossings.ok_or_else(|| invalid(py, "pixels", "not as many as values"))?;
     Ok(crossings.iter().map(|one| PyBytes::new(py, one.as_bytes())).collect())
 }
 

@@ -19,6 +19,16 @@ pub enum Ink<'a> {
     },
 }
 
+impl Ink<'_> {
+    /// Whether it has a color for each of so many pixels.
+    pub(crate) fn covers(self, pixels: usize) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Contrast { against, .. } => against.len() == 4 * pixels,
+        }
+    }
+}
+
 /// Brightness, in thousandths of 255, below which a color is dark: there light and dark ink have the same contrast
 /// (WCAG 2).
 const DARK_BELOW: u32 = 118_000;
@@ -42,7 +52,7 @@ pub fn blend(colours: &mut [u8], pixels: &[u64], cover: &[f32], ink: Ink<'_>) ->
 }
 
 /// Puts ink onto a part of a pixel, if there is one.
-pub fn put(colours: &mut [u8], pixel: usize, cover: f32, ink: Ink<'_>) -> Option<()> {
+pub(crate) fn put(colours: &mut [u8], pixel: usize, cover: f32, ink: Ink<'_>) -> Option<()> {
     let place = pixel.checked_mul(4)?;
     let under = colour_at(colours, place)?;
     let ink = match ink {

@@ -3,6 +3,8 @@
 //! A pixel is part of a line where its value differs from that of the line by less than the field changes over half the
 //! line's width. So lines follow the values in every projection, and none is traced.
 
+use crate::ink::{Ink, put};
+
 /// A line: the value along it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
@@ -21,15 +23,36 @@ pub struct Stroke {
     pub fade: f32,
     /// Where values change by no more than this from pixel to pixel, there is no line.
     pub flat: f32,
+    /// How much of what is below a line covers, up to 1.
+    pub strength: f32,
 }
 
-/// Finds the pixels of a raster, in rows of so many, that lines touch, and tells of each how much is covered, up to 1.
-/// The values of the lines are in order, upwards.
+/// Draws lines onto pixels of four bytes, by their values, in rows of so many; the values of the lines are in order,
+/// upwards.
 ///
 /// Returns of each line the pixels that it runs through, counted row by row, upwards. A pixel belongs to the line whose
-/// value is nearest to its own. There is no line about missing values (NaN).
+/// value is nearest to its own. There is no line about missing values (NaN). None where there are not as many pixels as
+/// values.
 #[must_use]
 pub fn isolines(
+    colours: &mut [u8],
+    values: &[f32],
+    wide: usize,
+    lines: &[Line],
+    stroke: Stroke,
+    ink: Ink<'_>,
+) -> Option<Vec<Vec<u64>>> {
+    let is_one_size = colours.len() == 4 * values.len() && ink.covers(values.len());
+    is_one_size.then(|| {
+        touched(values, wide, lines, stroke, |pixel, cover| {
+            // It is there.
+            let _ = put(colours, pixel, stroke.strength * cover, ink);
+        })
+    })
+}
+
+/// Tells of each pixel that lines touch how much of it is covered, up to 1; returns what `isolines` does.
+fn touched(
     values: &[f32],
     wide: usize,
     lines: &[Line],
@@ -45,18 +68,23 @@ pub fn isolines(
     let apart = lines.windows(2).map(|pair| pair[1].value - pair[0].value);
     let apart = apart.fold(f32::INFINITY, f32::min);
     let reach = stroke.width / 2.0 + 0.5;
-    let mut steepness = vec![0.0; wide];
     for (y, row) in values.chunks_exact(wide).enumerate() {
-        let row_at = |y: usize| &values[y * wide..(y + 1) * wide];
         let (above, below) = (y.saturating_sub(1), (y + 1).min(high - 1));
-        steepest(row_at(above), row, row_at(below), below - above, &mut steepness);
-        for (x, (value, steep)) in row.iter().zip(&steepness).enumerate() {
-            if steep.is_nan() || *steep <= stroke.flat {
-                continue;
-            }
+        let rows = (below - above) as f32;
+        let (above, below) = (&values[above * wide..][..wide], &values[below * wide..][..wide]);
+        for (x, value) in row.iter().enumerate() {
+            let (west, east) = (x.saturating_sub(1), (x + 1).min(wide - 1));
+            let down = (below[x] - above[x]) / rows;
+            let right = (row[east] - row[west]) / (east - west) as f32;
             let at = nearest.find(*value);
             let away = (value - lines[at].value).abs();
-            if away >= reach * steep {
+            // Most pixels are far from all lines. What is no number is not near.
+            let is_near = away < reach * (down.abs() + right.abs());
+            if !is_near {
+                continue;
+            }
+            let steep = length(down, right);
+            if steep <= stroke.flat || away >= reach * steep {
                 continue;
             }
             let pixel = y * wide + x;
@@ -75,22 +103,10 @@ pub fn isolines(
     crossings
 }
 
-/// By how much values of a row change from pixel to pixel, in the steepest direction; `rows` lie between the rows above
-/// and below.
-fn steepest(above: &[f32], row: &[f32], below: &[f32], rows: usize, into: &mut [f32]) {
-    let last = row.len() - 1;
-    let down = 1.0 / rows as f32;
-    for (made, (above, below)) in into.iter_mut().zip(above.iter().zip(below)) {
-        *made = (below - above) * down;
-    }
-    // In double precision, so that no square is too large or too small.
+/// In double precision, so that no square is too large or too small.
+fn length(down: f32, right: f32) -> f32 {
     let square = |value: f32| f64::from(value) * f64::from(value);
-    let length = |down: f32, right: f32| (square(down) + square(right)).sqrt() as f32;
-    into[0] = length(into[0], row[1] - row[0]);
-    into[last] = length(into[last], row[last] - row[last - 1]);
-    for (made, around) in into[1..last].iter_mut().zip(row.windows(3)) {
-        *made = length(*made, (around[2] - around[0]) * 0.5);
-    }
+    (square(down) + square(right)).sqrt() as f32
 }
 
 /// Finds the line whose value is nearest.
@@ -142,6 +158,7 @@ mod tests {
         width: 2.0,
         fade: 3.0,
         flat: 1e-5,
+        strength: 1.0,
     };
 
     fn lines(values: &[f32], margin: usize) -> Vec<Line> {
@@ -151,7 +168,7 @@ mod tests {
     /// Pixels, how much of each is covered, and crossings.
     fn found(values: &[f32], wide: usize, lines: &[Line]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
         let (mut pixels, mut covers) = (Vec::new(), Vec::new());
-        let crossings = isolines(values, wide, lines, STROKE, |pixel, cover| {
+        let crossings = touched(values, wide, lines, STROKE, |pixel, cover| {
             pixels.push(pixel);
             covers.push(cover);
         });
