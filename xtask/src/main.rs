@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 mod features;
+mod measures;
 mod tidy;
 mod tree;
 
@@ -14,9 +15,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, [])) if command == "measures" => measures::run(),
         Some((command, options)) if command == "features" => features::run(options),
         _ => {
-            eprintln!("usage: cargo xtask tidy | features [--profile NAME] [--trees]");
+            eprintln!("usage: cargo xtask tidy | measures | features [--profile NAME] [--trees]");
             ExitCode::from(2)
         }
     }

@@ -8,13 +8,14 @@ mod crates;
 mod docs;
 mod examples;
 mod licences;
+mod structure;
 mod tests;
 mod text;
 
 /// A rule answers with what is wrong, a line each.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 14] = [
     ("arrows between crates point down", crates::arrows_point_down),
     (
         "pure crates have no I/O, clock or threads",
@@ -23,6 +24,9 @@ const RULES: [(&str, Rule); 11] = [
     ("crates keep the house's lints", crates::lints_are_kept),
     ("every module says why it exists", text::modules_have_docs),
     ("no source file is longer than 800 lines", text::files_are_short),
+    ("types have few methods", structure::types_are_small),
+    ("folders have few files", structure::folders_are_small),
+    ("names of types identify them", structure::names_identify),
     ("no file names a path of somebody's machine", text::no_private_paths),
     ("every decision is listed", docs::decisions_are_listed),
     ("links between pages lead somewhere", docs::links_lead_somewhere),

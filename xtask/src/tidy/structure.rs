@@ -1,0 +1,102 @@
+//! Limits of the [measures](crate::measures): how many methods a type has, how many files a folder, and how many types share a name.
+//!
+//! Each exception is what there was when the limit came. It may only fall: lower it when the measure does.
+
+use crate::measures::{FOLDER_FILES, Measures};
+use crate::tree::Tree;
+
+/// Inherent methods that a type may have.
+const METHODS: usize = 80;
+/// Types with more.
+const LARGE_TYPES: [(&str, usize); 3] = [
+    ("junctura-pool Core", 488),
+    ("junctura Pool", 141),
+    ("junctura-store Store", 97),
+];
+/// Folders with more than [`FOLDER_FILES`] sources.
+const FULL_FOLDERS: [(&str, usize); 14] = [
+    ("python/junctura/products", 46),
+    ("crates/junctura-store/src", 41),
+    ("crates/junctura-pool/src/core", 40),
+    ("crates/junctura-python/src", 39),
+    ("crates/junctura-cli/src", 34),
+    ("crates/junctura/src", 31),
+    ("python/junctura/workflow", 30),
+    ("python/junctura", 27),
+    ("crates/junctura-link/src", 24),
+    ("crates/junctura-grib/src", 21),
+    ("crates/junctura-cli/src/hammer", 18),
+    ("python/junctura/products/_map", 18),
+    ("crates/junctura-cli/src/store", 17),
+    ("crates/junctura-transport/src", 17),
+];
+/// Types whose name is one word, in percent.
+const ONE_WORD_PERCENT: usize = 85;
+/// Types whose name another type has, too, in percent.
+const SHARED_PERCENT: usize = 54;
+
+pub(super) fn types_are_small(tree: &Tree) -> Vec<String> {
+    let largest = Measures::of(tree).largest(usize::MAX);
+    let above = largest
+        .iter()
+        .filter(|one| one.methods > limit(&LARGE_TYPES, &one.name, METHODS));
+    above
+        .map(|one| {
+            format!(
+                "{}: {} methods in {} files; move some to types of their own",
+                one.name, one.methods, one.files
+            )
+        })
+        .collect()
+}
+
+pub(super) fn folders_are_small(tree: &Tree) -> Vec<String> {
+    let measures = Measures::of(tree);
+    let full = measures.folders_above(FOLDER_FILES);
+    full.into_iter()
+        .filter(|&(folder, files)| files > limit(&FULL_FOLDERS, folder, FOLDER_FILES))
+        .map(|(folder, files)| format!("{folder}: {files} files; put those that belong together into a folder"))
+        .collect()
+}
+
+pub(super) fn names_identify(tree: &Tree) -> Vec<String> {
+    let measures = Measures::of(tree);
+    let above = |percent: usize, limit: usize, what: &str| {
+        (percent > limit)
+            .then(|| format!("{percent} % of types {what}, at most {limit} % may; name new types by two words"))
+    };
+    let one_word = above(measures.one_word_percent(), ONE_WORD_PERCENT, "have a name of one word");
+    let shared = above(
+        measures.shared_percent(),
+        SHARED_PERCENT,
+        "share their name with another",
+    );
+    one_word.into_iter().chain(shared).collect()
+}
+
+fn limit(exceptions: &[(&str, usize)], name: &str, usual: usize) -> usize {
+    let exception = exceptions.iter().find(|(exception, _)| *exception == name);
+    exception.map_or(usual, |(_, limit)| *limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_beyond_its_limit_is_named() {
+        let methods = "    fn a(&self) {}\n".repeat(METHODS + 1);
+        let large = format!("//! Why.\npub struct Large;\nimpl Large {{\n{methods}}}\n");
+        let mut files: Vec<(String, &str)> = (0..=FOLDER_FILES)
+            .map(|number| (format!("crates/a/src/{number}.rs"), "pub struct Other;\n"))
+            .collect();
+        files.push(("crates/b/src/lib.rs".to_owned(), &large));
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let tree = Tree::of(Vec::new(), &files);
+        assert_eq!(types_are_small(&tree).len(), 1);
+        assert_eq!(folders_are_small(&tree).len(), 1);
+        assert_eq!(names_identify(&tree).len(), 2);
+        let small = Tree::of(Vec::new(), &files[..1]);
+        assert!(types_are_small(&small).is_empty() && folders_are_small(&small).is_empty());
+    }
+}
