@@ -198,7 +198,6 @@ def test_a_field_is_written_right_or_refused(
     shared: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, form: Any
 ) -> None:
     given = chosen(shared / name)
-    capfd.readouterr()
     cause = REFUSED.get(name) or REFUSED.get((name, form))
     made = 0
     for number, (field, right) in enumerate(given):
