@@ -88,7 +88,7 @@ def test_a_smooth_field_is_sampled_smoothly(on: str, view: View) -> None:
     """Between values of a linear function it is that function, for every kind of rows."""
     one = field(on)
     north, _ = one.grid.points()
-    made_of = samples(on, view)
+    made_of = samples(one.grid, view)
     latitudes = view.places()[0].ravel()[made_of.pixels]
     found = made_of.of(north.reshape(one.grid.shape))
     inside = np.abs(latitudes) < np.abs(north).max()
@@ -105,7 +105,7 @@ def test_where_values_are_missing_the_nearest_counts() -> None:
     values[9, 0] = np.nan
     view = View("cylindrical", 360, (0, 0))
     found = np.full(view.width * view.height, -1.0)
-    made_of = samples("10/10", view)
+    made_of = samples(field("10/10").grid, view)
     found[made_of.pixels] = made_of.of(values)
     rows, columns = np.nonzero(np.isnan(found.reshape(view.height, view.width)))
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (85, 94, 175, 184)

@@ -180,3 +180,28 @@ def test_a_recipe_turns_winds(tmp_path: Path) -> None:
     assert [type(operation) for operation in spectral.operations] == [Winds, ToGrid]
     with pytest.raises((InvalidArgument, Wrong), match="both components of a wind"):
         _recipe(tmp_path, "[u, t]", "[{wind: {}}, {grid: 2/2}]")
+
+
+def test_the_winds_of_a_file_on_a_cone(shared: Path) -> None:
+    """A tangent cone (Latin1 = Latin2 = 25): the angle is the sine of that times the longitude from LoV (265)."""
+    eccodes.codes_grib_multi_support_on()
+    try:
+        with (shared / "nam.t00z.awp21100.tm00.grib2").open("rb") as file:
+            fields = []
+            while (handle := eccodes.codes_grib_new_from_file(file)) is not None:
+                if eccodes.codes_get(handle, "shortName") in ("u", "v") and eccodes.codes_get(handle, "level") == 500:
+                    fields.append(decode(eccodes.codes_get_message(handle)))
+                eccodes.codes_release(handle)
+    finally:
+        eccodes.codes_grib_multi_support_off()
+    x, y = fields
+    assert (x.param, y.param) == ("u", "v") and x.attributes["levelist"] == 500
+    u, v = Turn()(fields, Transforms())
+    angle = -np.sin(np.radians(25)) * np.radians(np.mod(x.grid.longitudes - 265 + 180, 360) - 180)
+    for made, theirs in (
+        (u, np.cos(angle) * x.values - np.sin(angle) * y.values),
+        (v, np.sin(angle) * x.values + np.cos(angle) * y.values),
+    ):
+        apart = np.abs(made.values - theirs).reshape(x.grid.lines)
+        # Rows of points 81 km apart; at the rims their neighbors are on one side.
+        assert apart[:, 1:-1].max() < 0.02 and apart.max() < 0.1

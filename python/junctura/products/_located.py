@@ -170,11 +170,13 @@ class _Quadrilaterals:
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
         self.tree = _tree(rows.reshape(-1, 3))
+        self._widest = _widest(rows).ravel()
 
     def around(self, places: Floats) -> tuple[Integers, Floats]:
         points, shares = np.zeros((len(places), 4), np.intp), np.zeros((len(places), 4))
-        _, nearest = self.tree.query(places, min(_CORNERS, self.rows.size // 3))
-        left = np.arange(len(places))
+        apart, nearest = self.tree.query(places, min(_CORNERS, self.rows.size // 3))
+        # A place in a cell is not as far from the nearest corner as that is from its farthest neighbor.
+        left = np.flatnonzero(apart.T[0] <= self._widest[nearest.T[0]])
         for column in nearest.T:
             for south in (0, -1):
                 for east in (0, -1):
@@ -202,6 +204,16 @@ class _Quadrilaterals:
         north, east = _degrees(corners.reshape(-1, 4, 3))
         centres = _degrees(self.rows.reshape(-1, 3))
         return Mesh(centres[1], centres[0], east, north)
+
+
+def _widest(rows: Floats) -> Floats:
+    """How far each point is from the farthest of its neighbors in its row and column."""
+    found = np.zeros(rows.shape[:2])
+    for axis in (0, 1):
+        apart = np.linalg.norm(np.diff(rows, axis=axis), axis=2)
+        before, behind = (np.insert(apart, at, 0, axis=axis) for at in (0, apart.shape[axis]))
+        found = np.maximum(found, np.maximum(before, behind))
+    return found
 
 
 def _continued(rows: Floats) -> Floats:
