@@ -1,7 +1,7 @@
 """Measures how long one request of one client keeps a server from all others.
 
-A server answers a millisecond of one client's requests before others get their turn, and prepares
-requests about many objects in steps (docs/guide/operations.md); the rest of a request is not interrupted. Each
+A server answers a millisecond of one client's requests before others get their turn, and carries out
+requests about many objects in steps (docs/guide/operations.md); a bundle becomes visible in one piece. Each
 sample is one such request, on a server of its own, in a pool that one client has prepared within its limits:
 how long another client waited at most, and beside it the processor time of the thread that decides, which does
 not depend on what else the machine does. What grows with the pool is measured at two sizes.
@@ -17,7 +17,19 @@ from pathlib import Path
 
 from harness import Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, first_line, portable
 from hostile import Place, Watch, command, schedule, served
-from hostile_client import Hand, ask_all, demand, follow, lease, listing, number_body, offer_many, require, withdraw
+from hostile_client import (
+    Hand,
+    ask_all,
+    demand,
+    follow,
+    lease,
+    listing,
+    number_body,
+    offer_many,
+    require,
+    stop_all,
+    withdraw,
+)
 from hostile_wire import (
     ALL_EVENTS,
     BUNDLE,
@@ -89,6 +101,16 @@ def staged(count: int) -> Step:
     return prepare
 
 
+def required(count: int) -> Step:
+    """A requirement of so many objects."""
+
+    def prepare(hand: Hand, door: Door) -> None:
+        offer_many(hand, door, count)
+        hand.counts["requirement"] = ask_all(door, REQUIRE, [require(f"space={hand.space}")])[0]
+
+    return prepare
+
+
 def void(_: object) -> None:
     """Drops what a step gives."""
 
@@ -130,6 +152,16 @@ GROWING: dict[str, Callable[[int], tuple[Step, Step]]] = {
     "a list by key of {}": lambda n: (objects(n), request(LIST, lambda _: listing(""))),
     "a list by attribute of {}": lambda n: (objects(n), request(LIST, lambda _: listing("", [1, ["name"]]))),
     "a retire of none of {}": lambda n: (objects(n), request(RETIRE, slow_scan)),
+    "a retire of {}": lambda n: (
+        objects(n),
+        request(RETIRE, lambda hand: cbor({0: selector_target(f"space={hand.space}"), 1: 0, 2: True})),
+    ),
+    "the end of a requirement of {}": lambda n: (
+        required(n),
+        lambda hand, door: stop_all(door, [hand.counts["requirement"]]),
+    ),
+    # Tables of 57,344 entries grow.
+    "10,000 offers to {}": lambda n: (objects(n), lambda hand, door: offer_many(hand, door, 10_000, prefix="x")),
     "a requirement of {}": lambda n: (objects(n), request(REQUIRE, lambda hand: require(f"space={hand.space}"))),
     "a follow with room for {}": lambda n: (
         objects(n),

@@ -3,9 +3,7 @@
 //! Only values that are asked for are counted. Of the objects a sample is, and what was seen long ago weighs less: half
 //! after each [`EPOCH`] of the sample; it never weighs nothing.
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Place;
-
+use super::split::SplitTable;
 use super::tokens::Token;
 
 /// So many objects of the sample make what was seen before them weigh half.
@@ -14,7 +12,7 @@ const EPOCH: u32 = 256;
 /// The values that are asked for.
 #[derive(Default)]
 pub(super) struct Census {
-    values: HashTable<Value>,
+    values: SplitTable<Value>,
     /// Objects that were looked at.
     sampled: u32,
 }
@@ -39,19 +37,16 @@ impl Census {
     pub(super) fn add(&mut self, tokens: &[Token]) {
         let epoch = self.epoch();
         for &token in tokens {
-            match self
-                .values
-                .entry(token, |value| value.token == token, |value| value.token)
-            {
-                Place::Occupied(mut place) => place.get_mut().asked += 1,
-                Place::Vacant(place) => {
-                    place.insert(Value {
-                        token,
-                        asked: 1,
-                        seen: 0,
-                        epoch,
-                    });
-                }
+            if let Some(value) = self.values.find_mut(token, |value| value.token == token) {
+                value.asked += 1;
+            } else {
+                let value = Value {
+                    token,
+                    asked: 1,
+                    seen: 0,
+                    epoch,
+                };
+                self.values.insert_unique(token, value, |value| value.token);
             }
         }
     }
@@ -59,15 +54,13 @@ impl Census {
     /// It asks no more.
     pub(super) fn drop(&mut self, tokens: &[Token]) {
         for &token in tokens {
-            if let Ok(mut place) = self.values.find_entry(token, |value| value.token == token) {
-                place.get_mut().asked -= 1;
-                if place.get().asked == 0 {
-                    place.remove();
+            let is_it = |value: &Value| value.token == token;
+            if let Some(value) = self.values.find_mut(token, is_it) {
+                value.asked -= 1;
+                if value.asked == 0 {
+                    self.values.remove(token, is_it, |value| value.token);
                 }
             }
-        }
-        if self.values.len() * 8 < self.values.capacity() {
-            self.values.shrink_to(self.values.len() * 2, |value| value.token);
         }
     }
 

@@ -27,9 +27,11 @@ const BITS: Range<u32> = 24..38;
 /// A set of entries by hashes, which may be the same for several of them.
 #[derive(Clone, Debug)]
 pub struct SplitTable<T> {
-    /// The table of each sequence of bits.
+    /// The only table, until it is split.
+    first: Table<T>,
+    others: Vec<Table<T>>,
+    /// The table of each sequence of bits: 0 is the first one. Empty, while that is the only one.
     directory: Vec<u32>,
-    tables: Vec<Table<T>>,
     len: usize,
 }
 
@@ -42,13 +44,11 @@ struct Table<T> {
 
 impl<T> Default for SplitTable<T> {
     fn default() -> Self {
-        let first = Table {
-            entries: HashTable::new(),
-            bits: 0,
-        };
+        let entries = HashTable::new();
         Self {
-            directory: vec![0],
-            tables: vec![first],
+            first: Table { entries, bits: 0 },
+            others: Vec::new(),
+            directory: Vec::new(),
             len: 0,
         }
     }
@@ -70,26 +70,30 @@ impl<T> SplitTable<T> {
     /// The entry of a hash that is equal to what is looked for.
     #[must_use]
     pub fn find(&self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&T> {
-        self.tables[self.at(hash)].entries.find(hash, is_equal)
+        let entries = match self.at(hash) {
+            0 => &self.first.entries,
+            at => &self.others[at - 1].entries,
+        };
+        entries.find(hash, is_equal)
     }
 
     /// The same, to be changed; its hash stays.
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&mut T> {
         let at = self.at(hash);
-        self.tables[at].entries.find_mut(hash, is_equal)
+        self.table(at).entries.find_mut(hash, is_equal)
     }
 
     /// Takes an entry out. `hash_of` is asked for those of others that move to a smaller table.
     pub fn remove(&mut self, hash: u64, is_equal: impl FnMut(&T) -> bool, hash_of: impl Fn(&T) -> u64) -> Option<T> {
         let at = self.at(hash);
-        let entries = &mut self.tables[at].entries;
+        let entries = &mut self.table(at).entries;
         let (entry, _) = entries.find_entry(hash, is_equal).ok()?.remove();
         if entries.len() * 8 < entries.capacity() && entries.capacity() > KEPT_MAX {
             entries.shrink_to(entries.len() * 2, hash_of);
         }
         self.len -= 1;
-        if self.len == 0 && self.tables.len() > 1 {
+        if self.len == 0 && !self.others.is_empty() {
             *self = Self::default();
         }
         Some(entry)
@@ -98,26 +102,27 @@ impl<T> SplitTable<T> {
     /// Adds an entry that is equal to no other one. `hash_of` is asked for those of entries that move.
     pub fn insert_unique(&mut self, hash: u64, entry: T, hash_of: impl Fn(&T) -> u64) {
         let mut at = self.at(hash);
-        while self.tables[at].entries.len() >= ENTRIES_MAX && self.split(at, &hash_of) {
+        while self.table(at).entries.len() >= ENTRIES_MAX && self.split(at, &hash_of) {
             at = self.at(hash);
         }
-        self.tables[at].entries.insert_unique(hash, entry, hash_of);
+        self.table(at).entries.insert_unique(hash, entry, hash_of);
         self.len += 1;
     }
 
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.tables.iter().flat_map(|table| table.entries.iter())
+        self.tables().flat_map(|table| table.entries.iter())
     }
 
     /// The same, given away.
     pub fn into_entries(self) -> impl Iterator<Item = T> {
-        self.tables.into_iter().flat_map(|table| table.entries)
+        let tables = std::iter::once(self.first).chain(self.others);
+        tables.flat_map(|table| table.entries)
     }
 
     /// Takes out those entries that are chosen.
     pub fn take_if(&mut self, mut is_chosen: impl FnMut(&mut T) -> bool) -> Vec<T> {
-        let tables = self.tables.iter_mut();
+        let tables = std::iter::once(&mut self.first).chain(&mut self.others);
         let taken: Vec<T> = tables
             .flat_map(|table| table.entries.extract_if(&mut is_chosen).collect::<Vec<T>>())
             .collect();
@@ -125,33 +130,50 @@ impl<T> SplitTable<T> {
         taken
     }
 
+    fn tables(&self) -> impl Iterator<Item = &Table<T>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn table(&mut self, at: usize) -> &mut Table<T> {
+        match at {
+            0 => &mut self.first,
+            _ => &mut self.others[at - 1],
+        }
+    }
+
     fn at(&self, hash: u64) -> usize {
+        if self.directory.is_empty() {
+            return 0;
+        }
         let place = (hash >> BITS.start) as usize & (self.directory.len() - 1);
         self.directory[place] as usize
     }
 
     /// Splits a table by one more bit, unless all bits are used.
     fn split(&mut self, at: usize, hash_of: &impl Fn(&T) -> u64) -> bool {
-        let bit = self.tables[at].bits;
+        let bit = self.table(at).bits;
         if bit == BITS.end - BITS.start {
             return false;
+        }
+        if self.directory.is_empty() {
+            self.directory.push(0);
         }
         if self.directory.len() == 1 << bit {
             self.directory.extend_from_within(..);
         }
         let is_one = |hash: u64| hash >> (BITS.start + bit) & 1 == 1;
-        let table = &mut self.tables[at];
+        let table = self.table(at);
         table.bits += 1;
         let mut entries = HashTable::with_capacity(table.entries.len() / 2);
         for entry in table.entries.extract_if(|entry| is_one(hash_of(entry))) {
             entries.insert_unique(hash_of(&entry), entry, hash_of);
         }
-        let new = self.tables.len() as u32;
+        let new = self.others.len() as u32 + 1;
         let places = self.directory.iter_mut().enumerate();
         for (_, table) in places.filter(|(place, table)| **table == at as u32 && place >> bit & 1 == 1) {
             *table = new;
         }
-        self.tables.push(Table { entries, bits: bit + 1 });
+        self.others.push(Table { entries, bits: bit + 1 });
         true
     }
 }
@@ -222,7 +244,7 @@ mod tests {
         }
         // Each once to choose, and those that move once more; rarely a half is full at once.
         assert!(most <= 4 * ENTRIES_MAX, "{most} hashes for one insertion");
-        let most_full = table.tables.iter().map(|one| one.entries.len()).max();
+        let most_full = table.tables().map(|one| one.entries.len()).max();
         assert!(most_full <= Some(ENTRIES_MAX) && table.directory.len() <= 1 << 14);
         for number in 0..1_000_000 {
             asked.set(0);
@@ -233,6 +255,6 @@ mod tests {
             );
             assert!(asked.get() <= ENTRIES_MAX);
         }
-        assert!(table.is_empty() && table.tables.len() == 1);
+        assert!(table.is_empty() && table.others.is_empty());
     }
 }

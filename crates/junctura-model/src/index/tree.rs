@@ -19,12 +19,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Place;
-
 use super::census::Census;
 use super::filed::Filed;
 use super::keys::{Hints, Keys, Ranks};
+use super::split::SplitTable;
 use super::tokens::{Dim, Dims, Token, Tokens};
 use crate::record::RecordRef;
 
@@ -36,8 +34,6 @@ const RETRIED_MAX: usize = 1024;
 const NODE_MIN: usize = 4;
 /// A longer list is kept as a map, so that taking one out stays cheap.
 const LINEAR_MAX: usize = 64;
-/// A table of no more places is not worth a smaller one.
-const SMALL: usize = 32;
 
 /// A branch of a selector, where it is filed.
 pub(super) struct Entry<Id> {
@@ -218,7 +214,7 @@ impl<Id: Copy + Ord> Body<Id> {
 
 /// Entries by one value each.
 pub(super) struct Node<Id> {
-    buckets: HashTable<Bucket<Id>>,
+    buckets: SplitTable<Bucket<Id>>,
     /// The dimensions in use.
     dims: Dims,
     /// By how many entries each.
@@ -231,7 +227,7 @@ pub(super) struct Node<Id> {
 impl<Id> Default for Node<Id> {
     fn default() -> Self {
         Node {
-            buckets: HashTable::new(),
+            buckets: SplitTable::default(),
             dims: Dims::default(),
             uses: Vec::new(),
             rest: List::default(),
@@ -310,17 +306,13 @@ impl<Id: Copy + Ord> Node<Id> {
         let movable = tokens.len() == 1 || entry.keys().has_more(below, entry.copies);
         let mut outgrown = Vec::new();
         for &token in tokens {
-            match self
-                .buckets
-                .entry(token, |bucket| bucket.token == token, |bucket| bucket.token)
-            {
-                Place::Vacant(place) => {
-                    place.insert(Bucket {
-                        token,
-                        body: Body::List(List::One(entry.clone())),
-                    });
+            match self.buckets.find_mut(token, |bucket| bucket.token == token) {
+                None => {
+                    let body = Body::List(List::One(entry.clone()));
+                    self.buckets
+                        .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
                 }
-                Place::Occupied(mut place) => match &mut place.get_mut().body {
+                Some(bucket) => match &mut bucket.body {
                     Body::Node(node) => node.insert(&entry, ranks, below, census),
                     Body::List(list) => {
                         list.push(entry.clone());
@@ -374,11 +366,11 @@ impl<Id: Copy + Ord> Node<Id> {
 
     /// Takes the bucket of a value out, if it is a list.
     fn take_list(&mut self, token: Token) -> Option<List<Id>> {
-        let place = self.buckets.find_entry(token, |bucket| bucket.token == token).ok()?;
-        if matches!(place.get().body, Body::Node(_)) {
+        let is_it = |bucket: &Bucket<Id>| bucket.token == token;
+        if matches!(self.buckets.find(token, is_it)?.body, Body::Node(_)) {
             return None;
         }
-        match place.remove().0.body {
+        match self.buckets.remove(token, is_it, |bucket| bucket.token)?.body {
             Body::List(list) => Some(list),
             Body::Node(_) => None,
         }
@@ -422,17 +414,15 @@ impl<Id: Copy + Ord> Node<Id> {
             }
         }
         self.use_dim(dim, -1);
-        if self.buckets.capacity() > SMALL && self.buckets.len() * 8 < self.buckets.capacity() {
-            self.buckets.shrink_to(self.buckets.len() * 2, |bucket| bucket.token);
-        }
         true
     }
 
     fn remove_at(&mut self, entry: &Entry<Id>, token: Token, ranks: &Ranks, below: Dims) -> bool {
-        let Ok(mut place) = self.buckets.find_entry(token, |bucket| bucket.token == token) else {
+        let is_it = |bucket: &Bucket<Id>| bucket.token == token;
+        let Some(bucket) = self.buckets.find_mut(token, is_it) else {
             return false;
         };
-        let body = &mut place.get_mut().body;
+        let body = &mut bucket.body;
         let found = match body {
             Body::List(list) => list.remove(entry),
             Body::Node(node) => node.remove(entry, ranks, below),
@@ -445,7 +435,7 @@ impl<Id: Copy + Ord> Node<Id> {
             *body = Body::List(List::of(entries));
         }
         if matches!(body, Body::List(list) if list.len() == 0) {
-            place.remove();
+            self.buckets.remove(token, is_it, |bucket| bucket.token);
         }
         found
     }
@@ -459,7 +449,7 @@ impl<Id: Copy + Ord> Node<Id> {
         };
         self.rest.into_entries().into_iter().for_each(&mut take);
         let mut nodes = Vec::new();
-        for bucket in self.buckets {
+        for bucket in self.buckets.into_entries() {
             match bucket.body {
                 Body::List(list) => list.into_entries().into_iter().for_each(&mut take),
                 Body::Node(node) => nodes.push(node),

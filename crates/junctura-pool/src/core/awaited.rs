@@ -11,6 +11,7 @@
 //! objects wait for has all objects looked at, once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use junctura_model::{Code, Consumers, Error, Result, Retention, Schema};
@@ -19,6 +20,7 @@ use junctura_wire::body;
 use serde::Serialize;
 use slab::Slab;
 
+use super::backlog::Part;
 use super::client::milliseconds;
 use super::object::{Keep, Until};
 use super::{Core, Nanoseconds};
@@ -294,28 +296,50 @@ impl Core {
     }
 
     fn await_no_more_of_those_who_came(&mut self) {
-        let awaits = |object: &super::Object| match object.until {
-            Until::Awaited { consumers, absent } if object.is_visible() => Some((consumers, absent)),
-            _ => None,
-        };
-        let all = self
-            .objects
-            .iter()
-            .filter_map(|(id, object)| Some((object.sequence, id, awaits(object)?)));
-        let mut awaiting: Vec<(u64, usize, (u32, u16))> = all.collect();
+        if self.objects.len() > self.config.changed_at_once {
+            let until = self.objects.iter().next_back().map_or(0, |(last, _)| last + 1);
+            return self.go_on_later(Part::Await(0..until));
+        }
+        let awaits = |object: &super::Object| matches!(object.until, Until::Awaited { .. }) && object.is_visible();
+        let all = self.objects.iter().filter(|(_, object)| awaits(object));
+        let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
         awaiting.sort_unstable();
-        for (_, id, (consumers, absent)) in awaiting {
-            let still = absent & self.awaited.sets[consumers as usize].absent;
-            let length = self.objects[id].length;
-            self.uncount(consumers, absent & !still, length);
-            self.objects[id].until = Until::Awaited {
-                consumers,
-                absent: still,
-            };
-            if still == 0 {
-                self.await_no_more(id as u32);
-                self.awaited.unneeded.push(id as u32);
+        for (_, id) in awaiting {
+            if self.awaits_no_more(id) {
+                self.awaited.unneeded.push(id);
             }
         }
+    }
+
+    /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
+    pub(super) fn await_next(&mut self, places: &mut Range<usize>, fx: &mut impl Effects) -> bool {
+        const AT_ONCE: usize = 16;
+        for id in places.by_ref().take(AT_ONCE) {
+            if self.awaits_no_more(id as u32) {
+                self.settle_in_turn(self.now, id as u32, fx);
+            }
+        }
+        places.start < places.end
+    }
+
+    /// Whether an object waited for those who have come, and for no others.
+    fn awaits_no_more(&mut self, id: u32) -> bool {
+        let Some(object) = self.objects.get_mut(id as usize).filter(|one| one.is_visible()) else {
+            return false;
+        };
+        let Until::Awaited { consumers, absent } = object.until else {
+            return false;
+        };
+        let still = absent & self.awaited.sets[consumers as usize].absent;
+        object.until = Until::Awaited {
+            consumers,
+            absent: still,
+        };
+        let length = object.length;
+        self.uncount(consumers, absent & !still, length);
+        if still == 0 {
+            self.await_no_more(id);
+        }
+        still == 0
     }
 }

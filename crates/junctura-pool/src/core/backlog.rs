@@ -17,6 +17,7 @@
 //! goes, nobody is broken for want of memory.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use junctura_model::selector::SelectorSet;
 use junctura_wire::Reply;
@@ -77,6 +78,8 @@ pub(super) enum Part {
     Disown(Disowned),
     /// A reader has ended in whose queue these stand.
     Unwatch(Vec<u32>),
+    /// A name has come that objects wait for: those at these places of their table are looked at.
+    Await(Range<usize>),
 }
 
 impl Backlog {
@@ -299,6 +302,7 @@ impl Core {
             &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
             Part::Owe(id) => self.owe_next(*id, fx),
             Part::Disown(owed) => self.disown_next(owed, fx),
+            Part::Await(places) => self.await_next(places, fx),
             Part::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.unwatch(object);

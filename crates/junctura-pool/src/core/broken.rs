@@ -379,6 +379,7 @@ impl Core {
     }
 
     fn break_requirement(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) {
+        self.end_beginning(id, fx);
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };

@@ -139,7 +139,9 @@ impl Core {
         self.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.named.insert(name.to_owned(), id);
-        self.awaited.came(name);
+        if !self.is_beginning(id) {
+            self.awaited.came(name);
+        }
         Ok((id, true))
     }
 

@@ -286,8 +286,15 @@ impl Core {
             return true;
         }
         let requirement = self.requirement_mut(id);
-        let beginning = requirement.and_then(|one| one.beginning.take());
-        if let Some((client, request)) = beginning.and_then(|beginning| beginning.asker) {
+        let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
+            return false;
+        };
+        // What is retained until it comes was kept so far, and is owed now.
+        if let Some(named) = self.requirement_ref(id).and_then(Requirement::named) {
+            let name = named.name.clone();
+            self.awaited.came(&name);
+        }
+        if let Some((client, request)) = beginning.asker {
             fx.reply(client, request, &Reply::Began(self.sequence));
         }
         false
@@ -305,6 +312,11 @@ impl Core {
             self.owe_from_the_start(id, object);
         }
         true
+    }
+
+    /// Whether a requirement has yet to be owed what was there when it was made.
+    pub(super) fn is_beginning(&self, id: u32) -> bool {
+        self.requirement_ref(id).is_some_and(|one| one.beginning.is_some())
     }
 
     /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.

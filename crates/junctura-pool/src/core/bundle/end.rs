@@ -9,7 +9,6 @@ use junctura_wire::body::{Failure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
-use super::super::keys::ByKey;
 use super::super::object::{Keep, State, Until};
 use super::super::order::Sorting;
 use super::super::{Core, Nanoseconds};
@@ -98,17 +97,11 @@ impl Core {
     /// Makes all of a tree visible, at one point in the order.
     fn reveal(&mut self, now: Nanoseconds, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
-        let members = self
-            .bundles
-            .table
-            .get_mut(&root)
-            .map(|root| std::mem::take(&mut root.members));
-        let members: Vec<(u128, Member)> = members.into_iter().flat_map(ByKey::into_entries).collect();
+        let members = self.members_in_order(root);
         let first = if members.is_empty() { 0 } else { self.sequence + 1 };
         let mut told = Told::new();
         let mut rest = members.len() as u32;
-        for at in self.in_order(&members) {
-            let (key, member) = &members[at as usize];
+        for (key, member) in &members {
             self.unpin(*key, member);
             rest -= 1;
             self.objects[member.object as usize].rest = rest;
@@ -125,17 +118,20 @@ impl Core {
         self.forget_surplus_bundles();
     }
 
-    /// Places of members in the order of their keys.
-    fn in_order(&self, members: &[(u128, Member)]) -> Vec<u32> {
-        let mut places: Vec<u32> = (0..members.len() as u32).collect();
-        let member = |at: u32| &members[at as usize].1;
-        if members.iter().all(|(_, member)| member.order.is_some()) {
-            places.sort_unstable_by(|&a, &b| member(a).order.cmp(&member(b).order));
-        } else {
+    /// Takes the members of a root out, in the order of their keys.
+    fn members_in_order(&mut self, root: u64) -> Vec<(u128, Member)> {
+        let Some(root) = self.bundles.table.get_mut(&root) else {
+            return Vec::new();
+        };
+        let (mut members, sorted) = (std::mem::take(&mut root.members), std::mem::take(&mut root.sorted));
+        let keys = sorted.into_values();
+        let mut in_order: Vec<_> = keys.filter_map(|key| Some((key, members.remove(key)?))).collect();
+        if !members.is_empty() {
+            in_order.extend(members.into_entries());
             let by_key = Sorting::default();
-            places.sort_unstable_by(|&a, &b| self.compare(&by_key, member(a).object, member(b).object));
+            in_order.sort_unstable_by(|(_, a), (_, b)| self.compare(&by_key, a.object, b.object));
         }
-        places
+        in_order
     }
 
     fn reveal_one(&mut self, now: Nanoseconds, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {

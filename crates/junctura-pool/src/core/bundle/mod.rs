@@ -72,6 +72,8 @@ pub(super) struct Bundle {
     nested_complete: u64,
     /// Of a root: what is staged in its tree.
     members: ByKey<Member>,
+    /// Of a root: their keys in their order, of those whose order bytes can say.
+    sorted: BTreeMap<Box<[u8]>, u128>,
     /// Once it is visible: the first sequence number of its tree.
     first: u64,
     /// Objects of its own that are still visible.
@@ -104,8 +106,6 @@ struct Member {
     request: u64,
     keep: Keep,
     is_durable: bool,
-    /// Its key for sorting, where bytes can say it.
-    order: Option<Box<[u8]>>,
 }
 
 impl Bundle {
@@ -339,6 +339,7 @@ impl Core {
             nested: BTreeSet::new(),
             nested_complete: 0,
             members: ByKey::default(),
+            sorted: BTreeMap::new(),
             first: 0,
             visible: 0,
             together: BTreeMap::new(),

@@ -68,7 +68,6 @@ impl Core {
             request,
             keep: examined.keep,
             is_durable: content.head.flags.get() & fixed::DURABLE != 0,
-            order: self.order_of(id),
         };
         self.enter_bundle(examined.identity, member);
         self.complete_if_whole(now, number, Some(client), fx);
@@ -127,6 +126,7 @@ impl Core {
 
     fn enter_bundle(&mut self, identity: Identity, member: Member) {
         let number = member.bundle;
+        let order = self.order_of(member.object);
         let object = &self.objects[member.object as usize];
         let (place, length) = (object.place, object.length);
         self.pin(place, length, true);
@@ -141,6 +141,8 @@ impl Core {
         let root = bundle.root;
         if let Some(root) = self.bundles.table.get_mut(&root) {
             root.members.insert(identity.key, member);
+            // Another one of its key has the same place.
+            root.sorted.extend(order.map(|order| (order, identity.key)));
         }
     }
 

@@ -94,6 +94,36 @@ fn who_does_not_want_an_object_is_not_waited_for() {
 }
 
 #[test]
+fn very_many_are_kept_until_those_who_come_are_owed_them() {
+    for selector in ["", "not name=a/b"] {
+        let mut world = World::with(|config| {
+            config.changed_at_once = 2;
+            config.leaving_at_once = 1;
+        });
+        let (p, c) = (world.join("p"), world.join("c"));
+        number(&mut world, p, 1, &["archive"]);
+        for name in ["a", "b", "x", "y", "z"] {
+            offer(&mut world, p, 2, name, 0);
+        }
+        world.require_named(c, 1, "archive", selector, 0);
+        let mut seen = Vec::new();
+        while world.core.is_behind() {
+            seen.push(visible(&world));
+            world.pass(0);
+        }
+        let wanted = if selector.is_empty() { 5 } else { 3 };
+        assert_eq!((visible(&world), seen[0]), (wanted, 5), "{selector}");
+        assert_eq!(world.heard(c), ["1: began v5"]);
+        assert!(awaited(&world).is_empty() && world.core.weights.owed == wanted as usize);
+        world.retract(c, 2, "archive");
+        while world.core.is_behind() {
+            world.pass(0);
+        }
+        assert_eq!((visible(&world), world.core.weights.owed), (0, 0));
+    }
+}
+
+#[test]
 fn a_look_gets_what_goes_at_once_if_it_waited_for_it() {
     let mut world = World::new();
     let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
