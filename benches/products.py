@@ -173,14 +173,14 @@ def cases(bench: Bench) -> list[Case]:
             "From the last member's offer to the product, its mean and spread on 0.5/0.5 as GRIB",
             HALF,
             [ours(one, steps), by_libraries(one, steps)],
-            [Check("junctura", at_most=10)],
+            [Check("junctura", at_most=9 / 7, times="libraries")],
         ),
         Case(
             "twenty-products",
             "From the last member's offer to all twenty products of the step: 13 GRIB, 3 maps, 2 netCDF, 2 tables",
             HALF,
             [ours(TABLE, steps), by_libraries(TABLE, steps)],
-            [Check("junctura", at_most=60)],
+            [Check("junctura", at_most=0.7, times="libraries")],
         ),
     ]
 

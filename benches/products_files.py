@@ -21,6 +21,9 @@ Beside the time stand how much of it was left when the last member had ended, th
 make products, how many messages ecCodes decoded for it, and the CPU time of all processes. For a system of this kind a
 gain of 2.5 over files was published, with 50 members, fields that are larger than ours a hundred times, and files on
 disks that all share; ours of T63 are decoded in a third of a millisecond, and lie in memory in every way.
+
+A last case separates what a way costs once, as to start processes and to load libraries, from what it costs for each
+field: a line through the CPU time of runs of 8, 24 and 96 steps, without that of the members.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import netCDF4
+import numpy as np
 from harness import TARGET, Case, Check, Contender, Figures, LeftOutError, Measure, begin
 from products_files_ways import PIPE
 from products_wall import HOURS_APART, MODEL, RECIPES, THREADS, served
@@ -49,6 +53,9 @@ from store import FDB, MEMORY, versions
 
 HERE = Path(__file__).resolve().parent
 SECONDS = Measure("seconds", "s", more_is_better=False)
+FIXED = Measure("fixed_s", "s of CPU time", more_is_better=False)
+PER_STEP = Measure("ms_per_step", "ms of CPU time a step of a member", more_is_better=False)
+FITTED = (8, 24, 96)
 LIMIT_S = 300
 # With what its environment has not got, which comes behind its own.
 IN_RIVAL = [str(FDB), "-c", "import runpy, site, sys; site.addsitedir(sys.argv[1]); del sys.argv[:2]; "]
@@ -107,12 +114,13 @@ class Run:
             commands = [[*member, *self.size.member(number)] for number in numbers]
             names = [f"member-{number}" for number in numbers]
             members = [stack.enter_context(self._started(*one)) for one in zip(commands, names, strict=True)]
+            cpu_s = children_cpu_s()
             for process, name in zip(members, names, strict=True):
                 self._finish(process, name)
-            members_ended = time.time()
+            members_ended, members_cpu_s = time.time(), children_cpu_s() - cpu_s
             self._finish(making, "maker")
         said: Figures = json.loads((self.folder / "maker").read_text())
-        return {**said, "members_ended": members_ended}
+        return {**said, "members_ended": members_ended, "members_cpu_s": members_cpu_s}
 
     @contextlib.contextmanager
     def _started(self, command: Sequence[str], name: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -185,8 +193,17 @@ def sample(size: Size, way: Way, expected: dict[str, str]) -> Figures:
             "bytes_read": counted["bytes_read"],
             "decodes": counted["decodes"],
             "cpu_s": cpu_s,
+            "making_cpu_s": cpu_s - counted["members_cpu_s"],
             "files": len(expected),
         }
+
+
+def fitted(way: Way, expected: Mapping[int, dict[str, str]]) -> Figures:
+    """What a way costs once, and for each step of a member: a line through runs of several lengths."""
+    sizes = [Size(2, steps) for steps in expected]
+    cpu_s = [sample(size, way, expected[size.steps])["making_cpu_s"] for size in sizes]
+    slope, fixed_s = np.polyfit([size.members * size.steps for size in sizes], cpu_s, 1)
+    return {"fixed_s": float(fixed_s), "ms_per_step": 1e3 * float(slope), "cpu_s": cpu_s}
 
 
 def children_cpu_s() -> float:
@@ -228,23 +245,29 @@ WAYS: tuple[tuple[str, str, Way], ...] = (
 )
 
 
+def contenders(run: Callable[[Way], Callable[[], Figures]], awaited: str) -> list[Contender]:
+    return [
+        Contender(name, kind, awaited, "each value", [sys.executable, *sys.argv], run(way)) for name, kind, way in WAYS
+    ]
+
+
 def case(size: Size) -> Case:
     expected: dict[str, str] = {}
-    contenders = [
-        Contender(
-            name,
-            kind,
-            "the last product's file",
-            "each value",
-            [sys.executable, *sys.argv],
-            functools.partial(sample, size, way, expected),
-        )
-        for name, kind, way in WAYS
-    ]
+    made = contenders(lambda way: functools.partial(sample, size, way, expected), "the last product's file")
     checks = [Check(JUNCTURA, at_most=1, times=name) for name, kind, _ in WAYS if kind == "rival"]
     what = f"{size.members} members of T{size.truncation} and the products of {size.steps} steps"
     question = f"{what}: from the start to the last product"
-    return Case(size.name, question, SECONDS, contenders, checks, rounds_max=1)
+    return Case(size.name, question, SECONDS, made, checks, rounds_max=1)
+
+
+def cost(steps: Sequence[int]) -> Case:
+    expected: dict[int, dict[str, str]] = {count: {} for count in steps}
+    made = contenders(lambda way: functools.partial(fitted, way, expected), "the end of all processes")
+    checks = [Check(JUNCTURA, at_most=1.5, measure=FIXED), Check(JUNCTURA, at_most=0.95, times=OFTEN)]
+    question = (
+        f"CPU time for each step of a member, by runs of {', '.join(map(str, steps))} steps of two members of T63"
+    )
+    return Case("cost", question, PER_STEP, made, checks, rounds_max=1)
 
 
 def warm(sizes: Sequence[Size]) -> None:
@@ -260,7 +283,7 @@ def main() -> int:
     bench.versions.update(versions())
     sizes = QUICK if bench.quick else WHOLE
     warm(sizes)
-    return bench.run([case(size) for size in sizes])
+    return bench.run([*map(case, sizes), cost(FITTED[:2] if bench.quick else FITTED)])
 
 
 if __name__ == "__main__":

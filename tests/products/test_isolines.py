@@ -11,7 +11,9 @@ import pytest
 from junctura import errors
 from junctura._native import _blend, _isolines
 from junctura.products._map import isolines
-from junctura.products._map.ink import BRIGHT, DARK, Ink
+from junctura.products._map.coast import coastlines
+from junctura.products._map.ink import BRIGHT, DARK, Ink, _pieces
+from junctura.products._map.projection import View
 
 LEVELS = tuple(np.arange(-3.0, 3.1, 0.5))
 UNEVEN = (-2.0, -1.9, 0.0, 0.3, 2.5)
@@ -151,3 +153,16 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     assert not colours.any()
     none = np.zeros(0, np.int64)
     _blend(colours, none, np.zeros(0, np.float32), INKS)
+
+
+@pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])
+def test_coastlines_are_cut_as_each_by_itself_is(projection: Any) -> None:
+    view = View(projection, 300, (20.0, 170.0))
+    lines = [*coastlines("110m"), (np.array([10.0]), np.array([0.0])), (np.array([0.0, 0.0]), np.array([170.0, 175.0]))]
+    together = [*_pieces(view, lines)]
+    assert together == [piece for line in lines for piece in _pieces(view, [line])]
+    assert len(together) > 50 and [*_pieces(view, [])] == []
+    for piece in together:
+        x, y = np.array(piece[::2]), np.array(piece[1::2])
+        # No line jumps to the other side.
+        assert len(x) > 1 and np.hypot(np.diff(x), np.diff(y)).max() < 3 * 150

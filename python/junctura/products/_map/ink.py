@@ -5,7 +5,7 @@ Drawing sixty thousand points takes longer than all the rest of a map, and is th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,6 @@ from PIL import Image, ImageDraw
 
 from junctura._native import _blend
 from junctura.products._cache import Bounded
-from junctura.products._floats import Floats
 from junctura.products._map.coast import Line, Scale, borders, coastlines
 from junctura.products._map.projection import View
 
@@ -77,14 +76,14 @@ def ink(view: View, unit: float, *, with_coast: bool, with_borders: bool, is_fai
 
 def rim(view: View, unit: float) -> Ink:
     """The edge of a map that is no rectangle."""
-    return _kept.get((view, unit), lambda: _drawn(view, [(_rim(view), 1.6, 1.0)], unit), lambda made: made.nbytes)
+    return _kept.get((view, unit), lambda: _drawn(view, [([*_rim(view)], 1.6, 1.0)], unit), lambda made: made.nbytes)
 
 
 def _lines(
     view: View, with_coast: bool, with_borders: bool, strength: float
-) -> list[tuple[Iterable[Line], float, float]]:
+) -> list[tuple[Sequence[Line], float, float]]:
     """Lines, each with their width and how much they cover."""
-    layers: list[tuple[Iterable[Line], float, float]] = [(_graticule(view), 0.8, _GRATICULE)]
+    layers: list[tuple[Sequence[Line], float, float]] = [([*_graticule(view)], 0.8, _GRATICULE)]
     scale: Scale = "50m" if view.pixels_per_degree >= _FINE_FROM else "110m"
     if with_borders:
         layers.append((borders(scale), 1.0, 0.6 * strength))
@@ -93,7 +92,7 @@ def _lines(
     return layers
 
 
-def _drawn(view: View, layers: Iterable[tuple[Iterable[Line], float, float]], unit: float) -> Ink:
+def _drawn(view: View, layers: Iterable[tuple[Sequence[Line], float, float]], unit: float) -> Ink:
     thin = max(0.7, unit / 1.4)
     clear = np.ones(view.height * view.width, np.float32)
     for lines, wide, strength in layers:
@@ -108,23 +107,31 @@ def graticule_step(view: View) -> float:
     return next((step for step in _STEPS if min(seen) / step <= 7 and max(seen) / step <= 15), _STEPS[-1])
 
 
-def _cover(view: View, lines: Iterable[Line], width: float) -> Bytes:
+def _cover(view: View, lines: Sequence[Line], width: float) -> Bytes:
     large = Image.new("L", (view.width * _TIMES, view.height * _TIMES))
     draw = ImageDraw.Draw(large)
-    for x, y in _pieces(view, lines):
-        points = np.stack([x, y], axis=1) * _TIMES
-        draw.line([*map(tuple, points.tolist())], fill=255, width=max(1, round(width * _TIMES)))
+    for piece in _pieces(view, lines):
+        draw.line(piece, fill=255, width=max(1, round(width * _TIMES)))
     return np.asarray(large.reduce(_TIMES))
 
 
-def _pieces(view: View, lines: Iterable[Line]) -> Iterator[tuple[Floats, Floats]]:
-    """The lines in pixels, cut where they leave the map or jump to its other side."""
-    for latitudes, longitudes in lines:
-        x, y, seen = view.pixels(latitudes, longitudes)
-        breaks = ~seen[1:] | ~seen[:-1] | (np.abs(np.diff(x)) > view.width / 2)
-        for piece in np.split(np.arange(len(x)), np.flatnonzero(breaks) + 1):
-            if len(piece) > 1:
-                yield x[piece], y[piece]
+def _pieces(view: View, lines: Sequence[Line]) -> Iterator[list[float]]:
+    """The lines in pixels of the large picture, x and y by turns.
+
+    They are cut where they leave the map, or jump to its other side. All are projected together: each by itself would
+    take longer than drawing it.
+    """
+    if not lines:
+        return
+    latitudes, longitudes = (np.concatenate(parts) for parts in zip(*lines, strict=True))
+    x, y, seen = view.pixels(latitudes, longitudes)
+    breaks = ~seen[1:] | ~seen[:-1] | (np.abs(np.diff(x)) > view.width / 2)
+    breaks[np.cumsum([len(line) for line, _ in lines])[:-1] - 1] = True
+    ends = [*(np.flatnonzero(breaks) + 1).tolist(), len(x)]
+    points = (np.stack([x, y], axis=1) * _TIMES).ravel().tolist()
+    for start, end in zip([0, *ends], ends, strict=False):
+        if end - start > 1:
+            yield points[2 * start : 2 * end]
 
 
 def _graticule(view: View) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,21 @@ _MEANT = {"sst": 34, "sr": 173, "ssr": 176, "str": 177, "tsr": 178, "ttr": 179}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as ecCodes describes it; `cf_name` is empty where the CF conventions have no name for it."""
+    """A parameter as ecCodes describes it."""
 
     key: tuple[str, str | int]
-    name: str
-    cf_name: str
     units: str
+    is_on_pressure: bool
+
+    @property
+    def name(self) -> str:
+        """In words; found when it is asked for, as ecCodes then reads all names."""
+        return _words(self.key, self.is_on_pressure)[0]
+
+    @property
+    def cf_name(self) -> str:
+        """Empty where the CF conventions have no name for it."""
+        return _words(self.key, self.is_on_pressure)[1]
 
 
 def parameter(field: Field) -> Parameter | None:
@@ -92,9 +102,23 @@ def set_key(message: int, key: tuple[str, str | int]) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
+def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
+    # Of codes nobody has to know a parameter.
+    is_known = key[0] != _OF_CODES or bool(_words(key, is_on_pressure)[0])
+    found = _said(key, is_on_pressure, ("units",)) if is_known else None
+    return None if found is None else Parameter(key, found[0], is_on_pressure)
+
+
+@functools.lru_cache(maxsize=1024)
+def _words(key: tuple[str, str | int], is_on_pressure: bool) -> tuple[str, ...]:
+    """The name of a parameter, and that of the CF conventions; empty where there is none."""
+    return _said(key, is_on_pressure, ("name", "cfName")) or ("", "")
+
+
 @_forks.passage()
 @quiet()
-def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
+def _said(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str]) -> tuple[str, ...] | None:
+    """What ecCodes says of a parameter; None if it does not know it."""
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     try:
@@ -103,8 +127,7 @@ def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | 
             # At the surface some have other names: the geopotential is the orography there.
             eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
         set_key(message, key)
-        words = [_word(eccodes, message, name) for name in ("name", "cfName", "units")]
-        return Parameter(key, *words) if words[0] else None
+        return tuple(_word(eccodes, message, name) for name in names)
     except eccodes.CodesInternalError:
         return None
     finally:
