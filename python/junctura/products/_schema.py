@@ -303,6 +303,7 @@ FORMATS = {
                 "globe": "Seen from far",
             },
             "Of the map",
+            "a projection",
         ),
         centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
         colours=Word(NAMES, "By default the parameter's", "a table of colours"),
