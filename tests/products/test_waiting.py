@@ -272,6 +272,19 @@ def test_the_command_says_what_there_is_in_place_of_what_is_missing(command: Com
     assert (said["ended"], len(said["nearest"])) == ("", 1)
 
 
+def test_the_command_gathers_the_fields_that_a_product_waits_for(command: Command, url: str) -> None:
+    text = wanted(step="0/6").replace("number: 1", "number: 1/to/3").replace("{step}.csv", "all.csv")
+    text = text.replace("csv, name", "csv, gather: [step, number], name")
+    # A server without objects and clients ends.
+    left(url, 12)
+    done = command(text, "--pool", url, "--now")
+    assert done.returncode == 1
+    assert "  t: it waits for levelist=850,number=1/2/3,param=t,step=0/6\n" in done.stdout
+    done = command(text, "--pool", url, "--now", "--json")
+    (failed,) = json.loads(done.stdout)["failed"]
+    assert failed["cause"].count("param=t") == 6
+
+
 def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,7 +315,7 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
     if report.failed:
         why = f", since {report.ended}" if report.ended else ""
         lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made{why}:")
-        lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
+        lines += _first([f"{_named(one)}: {_cut(one.short or one.cause)}" for one in report.failed])
         lines += [f"nearest: {text}" for text in report.nearest]
     return "\n".join(lines)
 
