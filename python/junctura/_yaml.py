@@ -32,6 +32,30 @@ WRONG_MAX = 100
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|(0|[1-9][0-9]*)(?=[eE]))([eE][-+]?[0-9]+)?")
 _DIGITS_MAX = 18
+# Words that other tools have for those of recipes, plans and workflows.
+_ELSEWHERE = {
+    **dict.fromkeys(("shortname", "paramid", "variable", "var"), "param"),
+    **dict.fromkeys(("leadtime", "lead_time", "hour", "hours"), "step"),
+    **dict.fromkeys(("member", "members", "realization"), "number"),
+    **dict.fromkeys(("plev", "pressure", "height"), "levelist"),
+    **dict.fromkeys(("output", "target"), "to"),
+    **dict.fromkeys(("input", "request", "select"), "from"),
+    **dict.fromkeys(("operations", "process"), "do"),
+    **dict.fromkeys(("nc", "netcdf4", "cdf"), "netcdf"),
+    **dict.fromkeys(("map", "plot", "image"), "png"),
+    **dict.fromkeys(("table", "txt"), "csv"),
+    **dict.fromkeys(("retries", "retry"), "attempts"),
+    **dict.fromkeys(("timeout", "time_limit"), "limit"),
+    **dict.fromkeys(("needs", "depends", "depends_on", "dependencies"), "after"),
+    **dict.fromkeys(("workdir", "cwd"), "folder"),
+    **dict.fromkeys(("command", "cmd"), "run"),
+    **dict.fromkeys(("convert", "unit"), "units"),
+    "name": "product",
+    "lat": "latitude",
+    "lon": "longitude",
+    "env": "environment",
+    "allow_failure": "may_fail",
+}
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
@@ -112,6 +136,8 @@ def at(*place: Step) -> Iterator[None]:
 def nearest(word: str, known: Iterable[str]) -> str:
     """What to say behind an unknown word: which known one is meant, or which there are."""
     words = list(known)
+    if (elsewhere := _ELSEWHERE.get(word.lower())) in words:
+        return f'; did you mean "{elsewhere}"?'
     if close := difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6):
         return f'; did you mean "{close[0]}"?'
     return f"; known are {', '.join(words)}" if words else ""

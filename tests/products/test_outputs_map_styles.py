@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broker_runs import BASE, broker, recipes
+from broker_runs import BASE, broker
 from outputs_fields import field, surface
 from PIL import Image
 
 import junctura
 from junctura.products import Field, load_all
 from junctura.products.__main__ import _in_words, document, main
-from junctura.products._make import Transforms, make
 from junctura.products._map import colours, isolines, styles
 from junctura.products._map.ink import BRIGHT
 from junctura.products._map.lettering import width
@@ -26,6 +25,7 @@ from junctura.products._map.scale import printed, scale
 from junctura.products._map.seen import view_of
 from junctura.products._map.themes import THEMES
 from junctura.products._map.words import title, when
+from junctura.products._operations import Units
 from junctura.products._outputs import Output, meaning
 
 NOTHING = np.array([np.nan])
@@ -208,16 +208,31 @@ def test_a_converted_field_keeps_its_units() -> None:
     assert placed(look(surface("2t", "degF")).bar, 32.0) == pytest.approx([0.5])
 
 
-def test_units_that_a_recipe_states_stay_where_nothing_is_converted(tmp_path: Path) -> None:
-    """A map in K by the operation `units` is that of the option `units`, and not in °C as without either."""
-    made = {}
-    for name, do, to in (("a", "units: K", ""), ("b", "", "units: K, "), ("c", "", "")):
-        text = (
-            f"product: p\nfrom: {{param: 2t, step: 6}}\ndo: [{do}]\nto: {{format: png, {to}width: 300, name: {name}}}\n"
-        )
-        (wanted,) = next(iter(recipes(tmp_path, text))).wanted()
-        made[name] = make(wanted, [surface("2t", "K")], Transforms(), tmp_path, []).path.read_bytes()
-    assert made["a"] == made["b"] != made["c"]
+def test_units_that_are_stated_stay_where_nothing_is_converted() -> None:
+    """Of a field in K the operation `units: K` makes a map in K, and not in °C as without it."""
+    (stated,) = Units.read("K")([surface("2t", "K")], None)  # type: ignore[arg-type]
+    assert look(stated).bar.units == "K" and look(surface("2t", "K")).bar.units == "°C"
+    assert look(stated, units="degF").bar.units == "°F"
+    # What is computed of it has a unit of its own.
+    again = stated.having(stated.values, None, "m")
+    assert look(again).bar.units == look(surface("2t", "m")).bar.units
+
+
+@pytest.mark.parametrize("do", ["units: K", "units: {2t: K}, grid: 90/90"])
+def test_a_run_keeps_the_units_that_its_recipe_states(tmp_path: Path, do: str) -> None:
+    """Through workers, as the option `units` of the map does."""
+    text = "product: {0}\nfrom: {{param: 2t, step: 6}}\ndo: [{1}]\nto: {{format: png, {2}width: 200, name: {0}}}\n"
+    recipe = "---\n".join(
+        text.format(*words) for words in (("a", do, ""), ("b", "grid: 90/90", "units: K, "), ("c", "grid: 90/90", ""))
+    )
+    about = {**BASE, "levtype": "sfc", "param": "2t", "grid": "90/90", "units": "K"}
+    del about["number"], about["levelist"]
+    with junctura.Pool(schema="mars") as pool:
+        pool.offer(np.linspace(250, 300, 12).reshape(3, 4), {**about, "step": 6})
+        report = broker(tmp_path, pool, recipe).run()
+    assert not report.failed, report.failed
+    a, b, c = ((tmp_path / "out" / name).read_bytes() for name in "abc")
+    assert a == b != c
 
 
 def test_a_style_of_other_units_gives_its_colors_only() -> None:

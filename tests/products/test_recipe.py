@@ -139,6 +139,21 @@ def test_an_ensemble_gathers_members() -> None:
     assert [key["number"] for key in files[1].inputs] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("grid", "name"), [("0.5", "0.5/0.5"), ("[0.5, 0.25]", "0.5/0.25"), ("[2, 3]", "2/3"), ("[1]", "1/1")]
+)
+def test_a_grid_may_be_given_by_its_degrees_as_in_mars(grid: str, name: str) -> None:
+    """Columns first, then rows."""
+    (made,), (named,) = (asked(do=f"regrid: {of}").operations for of in (grid, name))
+    assert made.text == named.text
+
+
+@pytest.mark.parametrize("grid", ["[0.5, 1, 2]", "[{latitude: 1, longitude: 2}, 0.5]"])
+def test_a_list_of_degrees_has_two_numbers(grid: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"do.grid: expected places, or the degrees between columns"):
+        asked(do=f"grid: {grid}")
+
+
 def test_a_single_statistic_of_an_ensemble_needs_no_list() -> None:
     fields, to = "param: t, step: 0, number: 1/2", "format: csv, name: x"
     for one in ("mean", "{probability: {above: 1}}"):

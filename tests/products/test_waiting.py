@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
-import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -22,7 +21,6 @@ import junctura
 from junctura.products import load_all
 from junctura.products._plan import plan_of, run
 from junctura.products._report import Made, Waits
-from junctura.products._source import opened
 from junctura.products._view import View
 
 WANTED = """
@@ -244,11 +242,6 @@ def test_a_run_that_begins_before_everything_starts_a_server(
     junctura.Pool("unix:default").stop(timeout=0)
 
 
-def _opened_in_vain(url: str, waits: Callable[[Waits], None]) -> None:
-    with contextlib.suppress(junctura.Error):
-        opened(None, url, "run", ["param=t"], waits=waits)
-
-
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     def go(text: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -272,6 +265,19 @@ def test_the_command_says_what_there_is_in_place_of_what_is_missing(command: Com
     assert (said["ended"], len(said["nearest"])) == ("", 1)
 
 
+def test_the_command_gathers_the_fields_that_a_product_waits_for(command: Command, url: str) -> None:
+    text = wanted(step="0/6").replace("number: 1", "number: 1/to/3").replace("{step}.csv", "all.csv")
+    text = text.replace("csv, name", "csv, gather: [step, number], name")
+    # A server without objects and clients ends.
+    left(url, 12)
+    done = command(text, "--pool", url, "--now")
+    assert done.returncode == 1
+    assert "  t: it waits for levelist=850,number=1/2/3,param=t,step=0/6\n" in done.stdout
+    done = command(text, "--pool", url, "--now", "--json")
+    (failed,) = json.loads(done.stdout)["failed"]
+    assert failed["cause"].count("param=t") == 6
+
+
 def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,16 +297,23 @@ def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     assert done.returncode == 1 and f"store {tmp_path}/nothing: there is no store here" in done.stderr
 
 
-def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes connections and never answers, until the test has heard of it."""
+@pytest.mark.parametrize("text", [wanted(), PLAN])
+def test_a_store_that_does_not_answer_is_named_and_ctrl_c_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """A server that takes connections and never answers."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "something")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "wanted.yaml").write_text(text)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"s3://fields/archive?endpoint=http://127.0.0.1:{server.getsockname()[1]}"
-        heard: queue.Queue[Waits] = queue.Queue()
-        opening = threading.Thread(target=_opened_in_vain, args=(url, heard.put), daemon=True)
-        opening.start()
-        assert heard.get(timeout=60).lines == (f"waits for the store {url}, which has not answered for 3 s",)
+        words = [sys.executable, "-m", "junctura._run", str(tmp_path / "wanted.yaml"), "--behind", url]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"  waits for the store {url}, which has not answered for 3 s\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
 
 
 def test_patience_is_a_time(command: Command) -> None:

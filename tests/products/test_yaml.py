@@ -161,6 +161,21 @@ def test_the_nearest_word_is_said() -> None:
     assert nearest("x", []) == ""
 
 
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("shortName", ["param", "step"], "param"),
+        ("nc", ["grib2", "netcdf"], "netcdf"),
+        ("retries", ["attempts", "resources"], "attempts"),
+        ("name", ["product", "from"], "product"),
+        # What is known itself is nearer than what others call so.
+        ("members", ["member", "step"], "member"),
+    ],
+)
+def test_words_of_other_tools_are_understood(word: str, known: list[str], meant: str) -> None:
+    assert nearest(word, known) == f'; did you mean "{meant}"?'
+
+
 def loaded(content: bytes) -> None:
     with contextlib.suppress(junctura.Error):
         documents(content, "f")

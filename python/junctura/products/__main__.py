@@ -1,6 +1,6 @@
-"""Makes the products that recipes ask for, of fields as they come: ``python -m junctura.products``.
+"""Makes the products of recipes, of fields as they arrive: ``python -m junctura.products``.
 
-``junctura run`` is the same.
+``junctura run`` does the same.
 """
 
 from __future__ import annotations
@@ -77,35 +77,35 @@ def _parser() -> argparse.ArgumentParser:
         "--pool",
         default=os.environ.get("JUNCTURA_POOL") or None,
         metavar="URL",
-        help="where the fields are ($JUNCTURA_POOL, else unix:default)",
+        help="the pool of the fields ($JUNCTURA_POOL, else unix:default)",
     )
     add(
         "--as",
         dest="name",
         default=os.environ.get("JUNCTURA_NAME") or "junctura run",
         metavar="NAME",
-        help="what this calls itself in the pool",
+        help="the name of this client in the pool",
     )
-    text = "a store behind the pool: what it has is used, too; where no pool is served, it alone"
+    text = "a store behind the pool: its fields are used, too; where no pool is served, it alone"
     add("--behind", metavar="URL", help=text)
-    add("--out", type=Path, default=Path("products"), metavar="DIR", help="where the products go (products)")
+    add("--out", type=Path, default=Path("products"), metavar="DIR", help="the folder of the products (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
     text = (
-        "the scheduler of a Dask cluster (tcp://HOST:PORT, or the file that it has written) whose workers make the "
+        "the scheduler of a Dask cluster (tcp://HOST:PORT, or its scheduler file) whose workers make the "
         "products; they must reach the pool and the store, and share the folder of --out with this machine"
     )
     add("--dask", metavar="ADDRESS", help=text)
-    text = "end when everybody of this name has left the pool; * is anything, may be given again"
+    text = "end when all clients of this name have disconnected; * matches anything; can be repeated"
     add("--until-gone", action="append", default=[], metavar="NAME", help=text)
-    add("--now", action="store_true", help="make what the fields that are there allow, and end")
-    text = "end when no client is left that could offer what is missing, and nothing has come for so long (10s)"
+    add("--now", action="store_true", help="make the products that the fields present allow, and end")
+    text = "end this long after the last progress if no client is left that could offer missing fields (10s)"
     add("--patience", type=_time, default=END_S, metavar="TIME", help=text)
-    text = "a pool in which each product is announced as soon as it is there (schema free)"
+    text = "a pool to which an object is offered for each complete product (schema free)"
     add("--announce", metavar="URL", help=text)
-    text = "name and leave out recipes that are wrong, and make the products of all others (exit status 1)"
+    text = "report invalid recipes and leave them out, and make all others (exit status 1)"
     add("--keep-going", action="store_true", help=text)
-    add("--check", action="store_true", help="reads the recipes, and says what they need and make")
-    add("--json", action="store_true", help="what became of it, for programs")
+    add("--check", action="store_true", help="validate the recipes, and print their inputs and files")
+    add("--json", action="store_true", help="print the report, for programs")
     add("-q", "--quiet", action="store_true", help="no progress")
     return parser
 
@@ -315,7 +315,7 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
     if report.failed:
         why = f", since {report.ended}" if report.ended else ""
         lines.append(f"{len(report.failed)} {'are not' if is_interrupted else 'cannot be'} made{why}:")
-        lines += _first([f"{_named(one)}: {_cut(one.cause)}" for one in report.failed])
+        lines += _first([f"{_named(one)}: {_cut(one.short or one.cause)}" for one in report.failed])
         lines += [f"nearest: {text}" for text in report.nearest]
     return "\n".join(lines)
 

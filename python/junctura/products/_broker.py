@@ -238,13 +238,15 @@ class Broker:
         left = self.graph.open()
         self.report.nearest = [near.text for near in self._nearest(left)]
         for product in left:
-            self._fail(product.number, self._open(product).cause)
+            waiting = self._open(product)
+            self._fail(product.number, waiting.cause, waiting.short)
 
     def _open(self, product: Product) -> Failed:
         """Why a product is not made yet."""
-        keys = ", ".join(map(str, self.graph.missing(product)))
-        cause = f"it waits for {keys}" if keys else "its fields have come, and it was being made"
-        return Failed(product.wanted.recipe.product, dict(product.wanted.attributes), cause)
+        keys = self.graph.missing(product)
+        cause = f"it waits for {', '.join(map(str, keys))}" if keys else "its fields have come, and it was being made"
+        short = f"it waits for {in_words(keys)}" if len(keys) > 1 else ""
+        return Failed(product.wanted.recipe.product, dict(product.wanted.attributes), cause, short)
 
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""
@@ -446,10 +448,10 @@ class Broker:
         for product in self.graph.fail_node(node, cause):
             self._fail(product, cause)
 
-    def _fail(self, product: int, cause: str) -> None:
+    def _fail(self, product: int, cause: str, short: str = "") -> None:
         wanted = self.graph.products[product].wanted
         self._free(self.graph.fail(product, cause))
-        failed = Failed(wanted.recipe.product, dict(wanted.attributes), cause)
+        failed = Failed(wanted.recipe.product, dict(wanted.attributes), cause, short)
         self.report.failed.append(failed)
         self._tell(failed)
 

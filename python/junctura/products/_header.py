@@ -5,6 +5,7 @@
   keys    keys of ecCodes and their values: subCentre=0,generatingProcessIdentifier=141
   local   the local section of edition 2, in hexadecimal digits
   level   the words of MARS that the field had for its level: a level that is changed is no more that of the header
+  units   the unit that the operation `units` states, which maps keep
 ```
 Offsets are those of the WMO's FM 92 GRIB: edition 1, section 1; edition 2, sections 1, 2 and templates 4.0 to 4.15.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-KEYS, LOCAL, LEVEL = "keys", "local", "level"
+KEYS, LOCAL, LEVEL, STATED = "keys", "local", "level", "units"
 # Of code table 4.0: those whose first octets are those of template 4.0.
 _LIKE_0 = (*range(16), 60, 61, 86, 87)
 _MEMBERS = (1, 11, 60, 61)

@@ -15,7 +15,7 @@ from junctura.products._grid import Grid
 from junctura.products._interpolate import to_grid
 from junctura.products._map.ranges import extremes, has_range
 from junctura.products._names import Template
-from junctura.products._operations import Ensemble, Transform, Units
+from junctura.products._operations import Ensemble, Transform
 from junctura.products._outputs import Output, is_made, write
 from junctura.products._outputs._meaning import SPREAD
 from junctura.products._outputs._output import Format
@@ -139,20 +139,12 @@ def make(
     left = list(fields)
     for operation in wanted.rest:
         left = operation(left, transform)
-    options = wanted.options(**known)
-    if wanted.recipe.output.format == "png" and left and left[0].units in _stated_units(wanted.recipe):
-        # Also where nothing was to be converted: the style of a map converts what no recipe has said a unit of.
-        options.setdefault("units", left[0].units)
-    output = Output(cast("Format", wanted.recipe.output.format), **options)
+    output = Output(cast("Format", wanted.recipe.output.format), **wanted.options(**known))
     path = out / wanted.name(**known)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = write(left, output, path, _provenance(wanted, sources))
     has_own_range = output.format == "png" and not has_range(wanted.recipe)
     return File(path, written.bytes, known, extremes(left[0], output.units) if has_own_range else None)
-
-
-def _stated_units(recipe: Recipe) -> set[str]:
-    return {unit for one in recipe.operations if isinstance(one, Units) for _, unit in one.to}
 
 
 def _formulas(recipe: Recipe) -> dict[str, Any]:

@@ -21,11 +21,19 @@ class Made:
 
 @dataclass(frozen=True)
 class Failed:
-    """An event: a product cannot be made."""
+    """An event: a product cannot be made.
+
+    Attributes
+    ----------
+    short
+        The cause with all missing fields in one selector, where it names several; else empty.
+
+    """
 
     product: str
     attributes: dict[str, Any]
     cause: str
+    short: str = ""
 
 
 @dataclass(frozen=True)

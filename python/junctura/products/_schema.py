@@ -106,26 +106,25 @@ _COORDINATES = Either(
     "longitude, lat and lon) or GRIB fields of these; or the parameters of such fields that are in the pool",
 )
 _ROWS = Number("Gaussian rows between pole and equator", 1, 8000, whole=True)
-_POINTS = ListOf(
-    Record(
-        {
-            "name": Text("Of the place, for tables", length_max=200),
-            "latitude": Number("Degrees north", -90, 90),
-            "longitude": Number("Degrees east", -360, 360),
-        },
-        ("latitude", "longitude"),
-    ),
-    "Places",
-    high=100_000,
+_POINT = Record(
+    {
+        "name": Text("Of the place, for tables", length_max=200),
+        "latitude": Number("Degrees north", -90, 90),
+        "longitude": Number("Degrees east", -360, 360),
+    },
+    ("latitude", "longitude"),
 )
+_POINTS = ListOf(_POINT, "Places", high=100_000)
 _STEPS = Either(
     (Number("", 0.001, 360), ListOf(Number("", 0.001, 360), low=2, high=2)),
     "Degrees between columns and between rows; two numbers where they differ",
 )
+_DEGREE = Number("Degrees between columns and between rows", 0.001, 360)
 _GRID = Either(
     (
         _NAME,
-        _POINTS,
+        _DEGREE,
+        ListOf(Either((_POINT, _DEGREE)), "Places; or two numbers as in MARS, as [0.5, 0.25]", high=100_000),
         Kinds(
             "type",
             {
@@ -303,6 +302,7 @@ FORMATS = {
                 "globe": "Seen from far",
             },
             "Of the map",
+            "a projection",
         ),
         centre=ListOf(Number("", -360, 360), "Latitude and longitude in the middle of the map", low=2, high=2),
         colours=Word(NAMES, "By default the parameter's", "a table of colours"),

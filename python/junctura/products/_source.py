@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 
 import junctura
 from junctura._asking import joined
@@ -58,32 +58,37 @@ def opened(
         There is no such pool, or no such store, or it cannot be read.
 
     """
-    with _patient(store, waits), contextlib.ExitStack() as stack:
-        kept = None if store is None else stack.enter_context(_kept(store))
-        if url is not None:
-            pool = _served(url, store, name, start=start)
-            if kept is not None:
-                _check(pool, str(store), kept, selectors)
-            return pool
-        if kept is None:
+    if store is None:
+        if url is None:
             raise InvalidArgument("pool", "there is neither a pool nor a store that fields could come from")
-        return junctura.Pool(schema=[schema.to_yaml() for schema in kept.schemas], name=name, store=store)
-
-
-@contextlib.contextmanager
-def _patient(store: str | None, waits: Told | None) -> Iterator[None]:
-    """Within it, a store that does not answer is named after some seconds."""
-    if store is None or waits is None:
-        yield
-        return
+        return _served(url, None, name, start=start)
     line = f"waits for the store {store}, which has not answered for {SAY_S:.0f} s"
-    timer = threading.Timer(SAY_S, waits, [Waits((line,), True)])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return _patient(lambda: _opened(url, store, name, selectors, start=start), line, waits)
+
+
+def _opened(url: str | None, store: str, name: str, selectors: Iterable[str], *, start: bool) -> junctura.Pool:
+    with _kept(store) as kept:
+        if url is None:
+            return junctura.Pool(schema=[schema.to_yaml() for schema in kept.schemas], name=name, store=store)
+        pool = _served(url, store, name, start=start)
+        _check(pool, store, kept, selectors)
+        return pool
+
+
+def _patient(call: Callable[[], junctura.Pool], line: str, waits: Told | None) -> junctura.Pool:
+    """The result of a call in a thread, so that Ctrl-C ends the wait for it; what takes long is said by `line`."""
+    future: Future[junctura.Pool] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="opens a store", daemon=True).start()
+    if wait([future], SAY_S).not_done and waits is not None:
+        waits(Waits((line,), True))
+    return future.result()
 
 
 def _served(url: str, store: str | None, name: str, *, start: bool) -> junctura.Pool:

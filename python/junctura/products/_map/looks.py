@@ -9,6 +9,7 @@ import numpy as np
 
 from junctura.products._field import Field
 from junctura.products._floats import Floats
+from junctura.products._header import STATED
 from junctura.products._map import colours
 from junctura.products._map.scale import Scale, scale
 from junctura.products._map.styles import Style, can_convert, style_of
@@ -63,6 +64,9 @@ def _shown(field: Field, is_what: Meaning, to: Output, style: Style) -> str:
     """The units of a map: as stated, else of the style where the recipe has neither converted nor set a range."""
     if to.units is not None:
         return to.units
+    if field.header.get(STATED) == field.units:
+        # Also where there was nothing to convert.
+        return field.units
     if to.range or to.levels or not style.units or not can_convert(field.units, style.units):
         return field.units
     if is_what.statistic == "probability":

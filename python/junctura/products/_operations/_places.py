@@ -95,6 +95,8 @@ class ToGrid(Operation):
     @classmethod
     def read(cls, value: Any) -> ToGrid:
         """As a recipe says it."""
+        if name := _by_degrees(value):
+            return cls(name)
         said = value if isinstance(value, dict) else {}
         method = said.get("method", "linear")
         points = value if isinstance(value, list) else said.get("points")
@@ -113,6 +115,17 @@ class ToGrid(Operation):
             raise Wrong(f'two places have the name "{twice}"')
         grid = _grid.points((point["latitude"], point["longitude"]) for point in points)
         return cls(grid.name, method, names if known else ())
+
+
+def _by_degrees(value: Any) -> str:
+    """The name of a grid whose rows and columns are as far apart as one or two numbers say; empty for places."""
+    steps = value if isinstance(value, list) else [value]
+    numbers = [step for step in steps if isinstance(step, int | float)]
+    if not numbers:
+        return ""
+    if len(numbers) < len(steps) or len(steps) > 2:
+        raise Wrong("expected places, or the degrees between columns and between rows as [0.5, 0.25]")
+    return _grid.regular_ll(numbers[0], numbers[-1]).name
 
 
 def _name_of(value: Any) -> str:

@@ -15,6 +15,7 @@ from junctura.products import _units
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._formula import formula
+from junctura.products._header import STATED
 from junctura.products._operations._base import (
     Operation,
     Transform,
@@ -153,7 +154,8 @@ class Units(Operation):
         on = field.grid if convert.shift else field.on
         said = {word: value for word, value in field.attributes.items() if word not in ("unit", "units")}
         values = convert(field.values, is_difference=is_difference)
-        return replace(field, values=values, on=on, units=unit, attributes=said)
+        header = {**field.header, STATED: unit}
+        return replace(field, values=values, on=on, units=unit, attributes=said, header=header)
 
 
 @dataclass(frozen=True)
