@@ -19,7 +19,9 @@ from junctura._native_model import (
     Described,
     Entry,
     Event,
+    Gap,
     Layout,
+    Live,
     Peer,
     Plan,
     Released,
@@ -396,20 +398,6 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
-
-@final
-class Gap:
-    @property
-    def items(self) -> list[Described]: ...
-    @property
-    def unnamed(self) -> int: ...
-    @property
-    def reason(self) -> str: ...
-    def __len__(self) -> int: ...
-    def __bool__(self) -> bool: ...
-
-@final
-class Live: ...
 
 @final
 class Follow:

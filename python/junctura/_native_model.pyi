@@ -172,6 +172,20 @@ class _Communicator(Protocol):
 _Extents: TypeAlias = str | int | Sequence[int]
 
 @final
+class Gap:
+    @property
+    def items(self) -> list[Described]: ...
+    @property
+    def unnamed(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Live: ...
+
+@final
 class Layout:
     def __new__(
         cls,

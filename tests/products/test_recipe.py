@@ -17,6 +17,7 @@ import yaml
 from broker_runs import BASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recipe_texts import asked, recipe
 
 import junctura
 from junctura._yaml import Document, Wrong, documents
@@ -24,7 +25,7 @@ from junctura.products import _schema
 from junctura.products.__main__ import main
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
-from junctura.products._recipe import Recipe, load_all
+from junctura.products._recipe import load_all
 from junctura.products._words import Key, canonical, selectors, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,19 +52,6 @@ to: {format: grib2, bits: 16, packing: ccsds, name: "t850_{step:03}.grib2"}
 
 # What every field of the schema has, whether a recipe asks for it or not.
 REST = {word: value for word, value in BASE.items() if word not in ("levelist", "number")}
-
-
-def recipe(text: str) -> Recipe:
-    (document,) = documents(text.encode(), "dir/t.yaml")
-    return recipe_of(document)
-
-
-def asked(
-    to: str = "format: grib2, name: 'x_{step}_{number}_{levelist}'",
-    do: str = "",
-    fields: str = "param: t, levelist: 850, step: 0/6/12, number: 1/2",
-) -> Recipe:
-    return recipe(f"product: p\nfrom: {{{fields}}}\ndo: [{do}]\nto: {{{to}}}\n")
 
 
 def test_everything_that_can_be_said_is_read() -> None:
@@ -578,134 +566,6 @@ def test_a_mistake_names_file_line_and_word(there: str, instead: str, line: int,
         recipe(EVERYTHING.replace(there, instead))
     assert caught.value.subject == f"dir/t.yaml:{line}"
     assert says in caught.value.cause
-
-
-@pytest.mark.parametrize(
-    ("do", "fields", "says"),
-    [
-        ("{wind: {}}", "param: [vo, d], step: 0", "do.wind: on which grid?"),
-        ("{wind: {grid: 1/1}}", "param: [vo], step: 0", 'do.wind: "d" is no field here'),
-        ("{wind: {grid: 1/1}}", "param: [vo, d, u], step: 0", 'do.wind: "u" and "v" are there already'),
-        ("{grid: 1/1}, {wind: {grid: 1/1}}", "param: [vo, d], step: 0", "do.wind: vorticity and divergence must be"),
-        (
-            "{ensemble: [mean]}, {ensemble: [mean]}",
-            "param: t, step: 0, number: 1",
-            "do.ensemble: it stands there twice",
-        ),
-        ("{statistics: {over: 6, of: mean}}", "param: t", 'do.statistics: "step" is missing in from'),
-        ("{keep: [t, t]}", "param: t, step: 0", "do.keep: a parameter stands there twice"),
-    ],
-)
-def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, says: str) -> None:
-    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:3") as caught:
-        asked("format: csv, name: x", do, fields)
-    assert says in caught.value.cause
-
-
-@pytest.mark.parametrize(
-    ("to", "says"),
-    [
-        ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
-        ("format: png, name: x, colours: deepth", 'to.colours: "deepth" is no table of colours; did you mean "depth"?'),
-        ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
-        ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
-        ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
-        ("format: png, name: x, width: 9000", "to.width: expected a whole number from 160 to 8000"),
-        ("format: csv, name: x, bits: 16", 'to.bits: "bits" is no key here'),
-        ("format: zarr, name: x, compression: lz4", 'to.compression: "lz4" is no word'),
-    ],
-)
-def test_options_of_another_format_are_refused(to: str, says: str) -> None:
-    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
-        asked(to, fields="param: t, step: 0")
-    assert says in caught.value.cause
-
-
-@pytest.mark.parametrize(
-    ("to", "do", "says"),
-    [
-        ("format: grib2, name: x", "{grid: points@50/8}", "to.format: GRIB has no grid of places"),
-        ("format: grib2, name: x", "{wind: {grid: points@50/8}}", "to.format: GRIB has no grid of places"),
-        ("format: png, name: x, width: 8000", "{wind: {grid: 1/1}}", "to.width: map: 8000 x 4000 pixels, at most"),
-        (
-            "format: png, name: x",
-            "{grid: 0.1/0.1}, {crop: {north: 80, west: 0, south: -80, east: 0.5}}",
-            "to: map: 1000 x 320000 pixels, at most 16000000 in all are possible: ask for a smaller width",
-        ),
-    ],
-)
-def test_what_a_format_cannot_have_is_refused_as_soon_as_it_is_known(to: str, do: str, says: str) -> None:
-    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
-        asked(
-            to, f"{do}, {{keep: u}}" if "wind" in do else do, "param: [vo, d], step: 0" if "wind" in do else "param: t"
-        )
-    assert says in caught.value.cause
-    asked(to.replace("grib2", "csv").replace("width", "range: [0, 1], width").replace("8000", "800"), "", "param: t")
-
-
-DAYS = "date: 20190301/20190302, time: 0/12"
-
-
-@pytest.mark.parametrize("form", ["netcdf", "zarr"])
-@pytest.mark.parametrize(
-    ("gather", "do", "fields", "says"),
-    [
-        ("type", "", "type: [an, fc]", 'has no axis for "type": leave it out, and put {type} into the name'),
-        ("[step, expver]", "", "expver: ['0001', '0079'], step: 0/6", 'no axis for "expver"'),
-        ("levtype", "", "levtype: [pl, ml], levelist: 1", 'no axis for "levtype"'),
-        (
-            "[date, time, step]", "", f"{DAYS}, step: 0/to/12/by/6",
-            "date=20190301,time=0000,step=12 and date=20190301,time=1200,step=0 have one valid time",
-        ),
-        ("[date, step]", "", "date: 20190301/20190302, step: 0/24", "date=20190301,step=24 and date=20190302,step=0"),
-        ("step", "", "step: [0-24, 12-24]", "step=0-24 and step=12-24 have one valid time"),
-        (
-            "[date, step]", "{statistics: {over: 24h, of: mean}}", "date: 20190301/20190302, step: 0/to/48/by/24",
-            "date=20190301,step=24-48 and date=20190302,step=0-24",
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_no_data_set_is_refused_before_anything_runs(
-    form: str, gather: str, do: str, fields: str, says: str
-) -> None:
-    given = (do, f"param: t, {fields}")
-    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4: to\.gather") as caught:
-        asked(f"format: {form}, gather: {gather}, name: x", *given)
-    assert says in caught.value.cause and form in caught.value.cause
-    asked(f"format: csv, gather: {gather}, name: x", *given)
-
-
-@pytest.mark.parametrize(
-    ("gather", "fields"),
-    [
-        ("[date, time]", f"{DAYS}, step: 6"),
-        ("[date, time, step]", f"{DAYS}, step: 0/6"),
-        ("time", DAYS),
-        ("[levelist, number, step]", "levelist: 1/2, number: 0/1, step: 0/6"),
-        ("[type, number]", "type: [cf, pf], number: 0/1"),
-        ("step", "step: [0-12, 12-24]"),
-        ("type", "type: fc"),
-    ],
-)
-def test_what_is_one_data_set_is_not_refused(gather: str, fields: str) -> None:
-    for form in ("netcdf", "zarr"):
-        asked(f"format: {form}, gather: {gather}, name: 'x{'{date}' * (gather == 'time')}'", "", f"param: t, {fields}")
-
-
-@pytest.mark.parametrize(
-    ("to", "do", "fields", "count"),
-    [
-        ("", "", "param: [t, u], step: 0/6", 2),
-        ("gather: step, ", "", "param: t, step: 0/6/12", 3),
-        ("", "{ensemble: [mean, {percentile: [1, 2]}]}", "param: t, step: 0, number: 1/2", 3),
-        ("gather: step, ", "{statistics: {over: 6, of: [min, max]}}", "param: t, step: 0/6/12", 4),
-    ],
-)
-def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
-    with pytest.raises(junctura.InvalidArgument, match=f"to.format: a map has one field, .* would have {count}"):
-        asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
-    one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
-    assert len(list(one_field.files())) == 2
 
 
 def test_a_name_may_have_what_only_fields_tell() -> None:

@@ -1,0 +1,136 @@
+"""Recipes that are refused as a whole: operations, formats and gathered fields that do not go together."""
+
+from __future__ import annotations
+
+import pytest
+from recipe_texts import asked
+
+import junctura
+
+
+@pytest.mark.parametrize(
+    ("do", "fields", "says"),
+    [
+        ("{wind: {}}", "param: [vo, d], step: 0", "do.wind: on which grid?"),
+        ("{wind: {grid: 1/1}}", "param: [vo], step: 0", 'do.wind: "d" is no field here'),
+        ("{wind: {grid: 1/1}}", "param: [vo, d, u], step: 0", 'do.wind: "u" and "v" are there already'),
+        ("{grid: 1/1}, {wind: {grid: 1/1}}", "param: [vo, d], step: 0", "do.wind: vorticity and divergence must be"),
+        (
+            "{ensemble: [mean]}, {ensemble: [mean]}",
+            "param: t, step: 0, number: 1",
+            "do.ensemble: it stands there twice",
+        ),
+        ("{statistics: {over: 6, of: mean}}", "param: t", 'do.statistics: "step" is missing in from'),
+        ("{keep: [t, t]}", "param: t, step: 0", "do.keep: a parameter stands there twice"),
+    ],
+)
+def test_operations_that_do_not_go_together_are_refused(do: str, fields: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:3") as caught:
+        asked("format: csv, name: x", do, fields)
+    assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("format: png, name: x, projection: robinsn", 'did you mean "robinson"?'),
+        ("format: png, name: x, colours: deepth", 'to.colours: "deepth" is no table of colours; did you mean "depth"?'),
+        ("format: png, name: x, range: [1]", "to.range: a list of 1, expected 2 to 2"),
+        ("format: png, name: x, range: [2, 1]", "to.range: each number must be greater"),
+        ("format: png, name: x, coast: no", 'to.coast: expected true or false, not "no"'),
+        ("format: png, name: x, width: 9000", "to.width: expected a whole number from 160 to 8000"),
+        ("format: csv, name: x, bits: 16", 'to.bits: "bits" is no key here'),
+        ("format: zarr, name: x, compression: lz4", 'to.compression: "lz4" is no word'),
+    ],
+)
+def test_options_of_another_format_are_refused(to: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
+        asked(to, fields="param: t, step: 0")
+    assert says in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("to", "do", "says"),
+    [
+        ("format: grib2, name: x", "{grid: points@50/8}", "to.format: GRIB has no grid of places"),
+        ("format: grib2, name: x", "{wind: {grid: points@50/8}}", "to.format: GRIB has no grid of places"),
+        ("format: png, name: x, width: 8000", "{wind: {grid: 1/1}}", "to.width: map: 8000 x 4000 pixels, at most"),
+        (
+            "format: png, name: x",
+            "{grid: 0.1/0.1}, {crop: {north: 80, west: 0, south: -80, east: 0.5}}",
+            "to: map: 1000 x 320000 pixels, at most 16000000 in all are possible: ask for a smaller width",
+        ),
+    ],
+)
+def test_what_a_format_cannot_have_is_refused_as_soon_as_it_is_known(to: str, do: str, says: str) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4") as caught:
+        asked(
+            to, f"{do}, {{keep: u}}" if "wind" in do else do, "param: [vo, d], step: 0" if "wind" in do else "param: t"
+        )
+    assert says in caught.value.cause
+    asked(to.replace("grib2", "csv").replace("width", "range: [0, 1], width").replace("8000", "800"), "", "param: t")
+
+
+DAYS = "date: 20190301/20190302, time: 0/12"
+
+
+@pytest.mark.parametrize("form", ["netcdf", "zarr"])
+@pytest.mark.parametrize(
+    ("gather", "do", "fields", "says"),
+    [
+        ("type", "", "type: [an, fc]", 'has no axis for "type": leave it out, and put {type} into the name'),
+        ("[step, expver]", "", "expver: ['0001', '0079'], step: 0/6", 'no axis for "expver"'),
+        ("levtype", "", "levtype: [pl, ml], levelist: 1", 'no axis for "levtype"'),
+        (
+            "[date, time, step]", "", f"{DAYS}, step: 0/to/12/by/6",
+            "date=20190301,time=0000,step=12 and date=20190301,time=1200,step=0 have one valid time",
+        ),
+        ("[date, step]", "", "date: 20190301/20190302, step: 0/24", "date=20190301,step=24 and date=20190302,step=0"),
+        ("step", "", "step: [0-24, 12-24]", "step=0-24 and step=12-24 have one valid time"),
+        (
+            "[date, step]", "{statistics: {over: 24h, of: mean}}", "date: 20190301/20190302, step: 0/to/48/by/24",
+            "date=20190301,step=24-48 and date=20190302,step=0-24",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_data_set_is_refused_before_anything_runs(
+    form: str, gather: str, do: str, fields: str, says: str
+) -> None:
+    given = (do, f"param: t, {fields}")
+    with pytest.raises(junctura.InvalidArgument, match=r"dir/t\.yaml:4: to\.gather") as caught:
+        asked(f"format: {form}, gather: {gather}, name: x", *given)
+    assert says in caught.value.cause and form in caught.value.cause
+    asked(f"format: csv, gather: {gather}, name: x", *given)
+
+
+@pytest.mark.parametrize(
+    ("gather", "fields"),
+    [
+        ("[date, time]", f"{DAYS}, step: 6"),
+        ("[date, time, step]", f"{DAYS}, step: 0/6"),
+        ("time", DAYS),
+        ("[levelist, number, step]", "levelist: 1/2, number: 0/1, step: 0/6"),
+        ("[type, number]", "type: [cf, pf], number: 0/1"),
+        ("step", "step: [0-12, 12-24]"),
+        ("type", "type: fc"),
+    ],
+)
+def test_what_is_one_data_set_is_not_refused(gather: str, fields: str) -> None:
+    for form in ("netcdf", "zarr"):
+        asked(f"format: {form}, gather: {gather}, name: 'x{'{date}' * (gather == 'time')}'", "", f"param: t, {fields}")
+
+
+@pytest.mark.parametrize(
+    ("to", "do", "fields", "count"),
+    [
+        ("", "", "param: [t, u], step: 0/6", 2),
+        ("gather: step, ", "", "param: t, step: 0/6/12", 3),
+        ("", "{ensemble: [mean, {percentile: [1, 2]}]}", "param: t, step: 0, number: 1/2", 3),
+        ("gather: step, ", "{statistics: {over: 6, of: [min, max]}}", "param: t, step: 0/6/12", 4),
+    ],
+)
+def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
+    with pytest.raises(junctura.InvalidArgument, match=f"to.format: a map has one field, .* would have {count}"):
+        asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
+    one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
+    assert len(list(one_field.files())) == 2
