@@ -1,6 +1,5 @@
 //! Memory for payloads: segments leased to producers, and what waits when there is none.
 
-use junctura_memory::classes::slot_bytes;
 use junctura_memory::ledger::{Full, Reason};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -112,9 +111,7 @@ impl Core {
     /// could use the slots of that very segment: they have them already.
     pub(super) fn recall_if_wanted(&mut self, client: u32, segment: u32, fx: &mut impl Effects) {
         let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
-        let has_slots =
-            |lease: &WaitingLease| lease.client == client && Some(slot_bytes(lease.payload_bytes)) == its_slots;
-        if self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.values().all(has_slots) {
+        if self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.are_all(client, its_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
             self.note_recall(client);
         }

@@ -10,6 +10,7 @@
 //! Of those that may pass the first one, the smallest is the next, and of equal ones the one that came first. Where the smallest does not
 //! fit, no other one does: so nothing more is looked at.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_memory::classes::{page_up, slot_bytes};
@@ -26,6 +27,11 @@ pub(super) struct WaitingLease {
 }
 
 impl WaitingLease {
+    /// Its client, and the size of slots that it needs.
+    fn kind(&self) -> (u32, u64) {
+        (self.client, slot_bytes(self.payload_bytes))
+    }
+
     /// Bytes of the smallest segment that it could get.
     fn needs(&self) -> u64 {
         page_up(slot_bytes(self.payload_bytes))
@@ -39,6 +45,8 @@ pub(super) struct LeaseQueue {
     waiting: BTreeMap<u64, WaitingLease>,
     /// The same, by what they need and their turns.
     sizes: BTreeSet<(u64, u64)>,
+    /// How many of a client wait for slots of a size.
+    kinds: BTreeMap<(u32, u64), usize>,
     newest: u64,
     /// Bytes that have passed the first one.
     passed: u64,
@@ -63,6 +71,12 @@ impl LeaseQueue {
         self.waiting.into_values()
     }
 
+    /// Whether all are of one client and wait for slots of this size.
+    pub(super) fn are_all(&self, client: u32, slot_bytes: Option<u64>) -> bool {
+        let count = slot_bytes.and_then(|bytes| self.kinds.get(&(client, bytes)));
+        count.copied().unwrap_or(0) == self.len()
+    }
+
     /// The turn that the next one gets.
     pub(super) fn next_turn(&self) -> u64 {
         self.newest + 1
@@ -72,6 +86,7 @@ impl LeaseQueue {
     pub(super) fn push(&mut self, lease: WaitingLease) -> u64 {
         self.newest += 1;
         self.sizes.insert((lease.needs(), self.newest));
+        *self.kinds.entry(lease.kind()).or_default() += 1;
         self.waiting.insert(self.newest, lease);
         self.newest
     }
@@ -82,6 +97,12 @@ impl LeaseQueue {
         }
         let lease = self.waiting.remove(&turn)?;
         self.sizes.remove(&(lease.needs(), turn));
+        if let Entry::Occupied(mut count) = self.kinds.entry(lease.kind()) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         Some(lease)
     }
 
@@ -155,6 +176,7 @@ mod tests {
     fn the_smallest_passes_until_the_first_is_alone_and_then_last() {
         let mut queue = queue(&[1 << 20, 1 << 16, 1 << 14, 1 << 14]);
         assert_eq!((queue.first(), queue.next_to_pass()), (Some(1), Some(3)));
+        assert!(!queue.are_all(1, Some(slot_bytes(1 << 20))));
         assert!(!queue.note_passed((1 << 20) - 1) && queue.note_passed(1));
         assert_eq!((queue.next_to_pass(), queue.may_be_passed()), (None, false));
         assert!(!queue.note_passed(1), "it was so before");
@@ -165,6 +187,7 @@ mod tests {
         assert_eq!(queue.next_to_pass(), None, "the first one is the smallest");
         queue.remove(2);
         assert_eq!((queue.first(), queue.len(), queue.may_be_passed()), (Some(5), 1, true));
+        assert!(queue.are_all(1, Some(slot_bytes(1 << 20))) && !queue.are_all(2, Some(slot_bytes(1 << 20))));
     }
 
     #[test]
