@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -45,6 +47,9 @@ _PROGRAMS = {
 _ERRORS_MAX = 100
 # So often it is told to cancel a job before that is given up.
 _CANCELS_MAX = 20
+# A job that was cancelled may take this long to end: a node that is busy says so late.
+_ENDING_S = 120
+_DOES_NOT_END = "it does not end"
 
 
 class Batch:
@@ -116,13 +121,14 @@ class Batch:
 
     def end_left(self, identities: Sequence[str]) -> Mapping[str, str]:
         jobs = {identity: self._attached(identity) for identity in identities}
-        left: dict[str, str] = {}
-        for _ in range(_CANCELS_MAX):
+        until = time.monotonic() + _ENDING_S
+        for tries in itertools.count(1):
             left = {identity: _refusal(job) for identity, job in jobs.items()}
             for identity, job in jobs.items():
                 if job.wait(timedelta(seconds=2 * self._poll_s)) is not None:
                     del left[identity]
-            if not left:
+            is_refused = _DOES_NOT_END not in left.values()
+            if not left or (tries >= _CANCELS_MAX and (is_refused or time.monotonic() > until)):
                 break
         return left
 
@@ -426,7 +432,7 @@ def _refusal(job: Any) -> str:
         job.cancel()
     except Exception as error:
         return _words(error)
-    return "it does not end"
+    return _DOES_NOT_END
 
 
 def _words(error: Exception) -> str:
