@@ -281,7 +281,7 @@ fn schema_with(others: &str) -> String {
 fn records_are_those_of_the_store_also_where_it_orders_other_attributes() {
     let same = "count: {type: integer}, unit: {type: string}";
     let other = "unit: {type: string}, count: {type: integer}";
-    let pool = Pool::builder().schema_yaml(&schema_with(same)).open().unwrap();
+    let pool = Pool::builder().schema_yaml(schema_with(same)).open().unwrap();
     let options = || OfferOptions {
         schema: Some("cells"),
         ..OfferOptions::default()
@@ -290,7 +290,7 @@ fn records_are_those_of_the_store_also_where_it_orders_other_attributes() {
     pool.offer_with(options(), given, b"payload").unwrap();
     pool.offer_with(options(), [("name", "b")], b"").unwrap();
     let listed = |theirs: &str| {
-        let with_theirs = Pool::builder().schema_yaml(&schema_with(theirs)).open().unwrap();
+        let with_theirs = Pool::builder().schema_yaml(schema_with(theirs)).open().unwrap();
         let store = store_of(&with_theirs, |_| true);
         let terms = ArchiverOptions {
             requirement: theirs[..4].to_owned(),
