@@ -13,9 +13,12 @@ import pytest
 import xarray
 from broker_runs import BASE, broker, recipes
 from grib_messages import messages
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from outputs_fields import field, written
 
 import junctura
+from junctura._yaml import Wrong
 from junctura.products._field import Field
 from junctura.products._operations import Periods
 from junctura.products._outputs import Output
@@ -118,6 +121,16 @@ def test_all_periods_may_be_in_one_file(tmp_path: Path) -> None:
         ("date: 20190301, time: 0/12", "over: month, of: mean, on: 201913", '"201913" is no month'),
         ("date: [20190201, 20190203], time: 0", "over: month, of: mean", "2019-02-05T00:00 of the window month 201902"),
         ("date: 20190301, time: 0, step: [0/to/20, 23]", "over: day, of: max", "2019-03-01T21:00 of"),
+        # The end of a list makes no distance larger, and neither does another forecast.
+        ("date: 20190301, time: 0, step: 0/to/60/by/6", "over: day, of: [max, mean]", "2019-03-03T18:00 of the window"),
+        ("date: 20190301, time: 0, step: 0/to/36/by/6", "over: day, of: min", "2019-03-02T18:00 of the window"),
+        ("date: 20190301, time: 0, step: 0/6/12", "over: day, of: max", "2019-03-01T18:00 of the window"),
+        ("date: 20190301/20190302, time: 0, step: 0/6/12", "over: day, of: max", "2019-03-01T18:00 of the window"),
+        ("date: 20190301, time: 0, step: 0/to/360/by/24", "over: month, of: max", "2019-03-17T00:00 of the window"),
+        ("date: 20190301, time: 9/18", "over: day, of: max, include: end", "2019-03-02T00:00 of the window day"),
+        ("date: 20190301, time: 0, step: 0", "over: day, of: max", "is the only instant of the window day 20190301"),
+        ("date: 20190301, time: 0", "over: month, of: max", "is the only instant of the window month 201903"),
+        ("date: 20190301/to/20190303, time: 0", "over: day, of: max", "is the only instant of the window day 20190301"),
         ("date: 20190301", "over: day, of: mean", '"time" is missing in from'),
         ("time: 0/12", "over: month, of: mean", '"date" is missing in from'),
         ("date: 20190301, time: 0", "over: day, of: accumulation", '"accumulation" is of windows of steps'),
@@ -171,6 +184,93 @@ def test_a_mean_weights_instants_that_grow_further_apart_by_their_distance(inclu
     assert top.values[0, 0] == hours[-1]
     with pytest.raises(junctura.InvalidArgument, match="so a sum of instants has no meaning"):
         Periods("day", ("sum",), include)(fields, None)  # type: ignore[arg-type]
+
+
+def covers(instants: list[int], start: int, length: int, base: int, include: str) -> bool:
+    """Whether instants of one forecast, in hours, cover a window: each of its gaps is one between two of them."""
+    end = start + length
+    own = [at for at in instants if (start <= at < end if include == "start" else start < at <= end)]
+    if len(own) < 2:
+        return False
+    # What is before the first of a window, or behind its last, is as long as what is next to it, or a gap of the list.
+    if include == "start":
+        ends = [*own, end if end in instants else 2 * own[-1] - own[-2]]
+    else:
+        ends = [2 * own[0] - own[1], *own]
+    gaps = [after - before for before, after in itertools.pairwise(ends)]
+    for before, after, at in zip(gaps, gaps[1:], ends[1:], strict=False):
+        if after % before or (after > before and (at - base) % after):
+            return False
+    return (ends[0], ends[-1]) == (start, end)
+
+
+@st.composite
+def steps_of_a_forecast(draw: st.DrawFn) -> list[int]:
+    """Steps whose distances grow now and then, with some of them left out."""
+    found, at, apart = [], draw(st.sampled_from([0, 0, 0, 3, 6])), draw(st.sampled_from([1, 3, 6]))
+    while at <= 96:
+        found.append(at)
+        if at % (2 * apart) == 0 and draw(st.integers(0, 9)) == 0:
+            apart *= draw(st.sampled_from([2, 2, 3, 4]))
+        at += apart
+    last = draw(st.integers(1, len(found)))
+    out = draw(st.sets(st.sampled_from(found), max_size=2))
+    return [step for step in found[:last] if step not in out] or [0]
+
+
+def is_made(periods: Periods, words: dict[str, Any]) -> bool:
+    """Whether a recipe is taken and its fields, which are instants, are."""
+    try:
+        groups = periods.groups(words)
+    except Wrong:
+        return False
+    for group in groups:
+        fields = [field("90/90", **{**key, "type": "fc"}) for key in group.keys]
+        try:
+            assert len(periods(fields, None)) == len(periods.of)  # type: ignore[arg-type]
+        except junctura.InvalidArgument:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("include", ["start", "end"])
+@settings(max_examples=150, deadline=None)
+@given(steps=steps_of_a_forecast(), run=st.sampled_from([0, 6, 12, 18]))
+@example(steps=[18, 36], run=12)
+@example(steps=[0, 6, 12, 24, 36], run=0)
+def test_a_day_of_a_forecast_is_made_where_its_steps_cover_it(include: str, steps: list[int], run: int) -> None:
+    words = {"date": (20190301,), "time": (f"{run:02}00",), "step": tuple(steps)}
+    instants = [run + step for step in steps]
+    for day in range(5):
+        own = [at for at in instants if (at - (include == "end")) // 24 == day]
+        if own:
+            periods = Periods("day", ("max", "min", "mean"), include, (str(20190301 + day),))
+            assert is_made(periods, words) == covers(instants, 24 * day, 24, run, include), (day, own)
+
+
+@pytest.mark.parametrize("include", ["start", "end"])
+@settings(max_examples=100, deadline=None)
+@given(times=st.sets(st.sampled_from(range(0, 24, 3)), min_size=1), step=st.sampled_from([0, 6]))
+def test_a_day_of_several_base_times_has_equal_distances(include: str, times: set[int], step: int) -> None:
+    words = {
+        "date": (20190228, 20190301, 20190302),
+        "time": tuple(f"{hour:02}00" for hour in sorted(times)),
+        "step": (step,),
+    }
+    first = 0 if include == "start" else 1
+    there = {(hour + step - first) % 24 + first for hour in times}
+    equal = any(there == set(range(first and gap, 24 + first, gap)) for gap in (3, 6, 12))
+    assert is_made(Periods("day", ("max", "mean", "sum"), include, ("20190301",)), words) == equal
+
+
+@settings(max_examples=100, deadline=None)
+@given(last=st.integers(1, 62), include=st.sampled_from(["start", "end"]), every=st.sampled_from([6, 12, 24]))
+def test_a_month_of_a_forecast_is_made_where_its_steps_cover_it(last: int, include: str, every: int) -> None:
+    steps = list(range(0, 24 * last + 1, every))
+    words = {"date": (20190201,), "time": ("0000",), "step": tuple(steps)}
+    for name, start, days in (("201902", 0, 28), ("201903", 28, 31)):
+        periods = Periods("month", ("max", "mean", "sum"), include, (name,))
+        assert is_made(periods, words) == covers(steps, 24 * start, 24 * days, 0, include)
 
 
 def rain(date: str, time: str, start: int, end: int) -> Field:

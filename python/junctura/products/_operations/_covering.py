@@ -41,6 +41,11 @@ class Frame(NamedTuple):
     """Whether an instant at its start is within it, and none at its end."""
     base: int | None = None
     """The base time, where a recipe lists the steps of one forecast: the distance of its instants may grow."""
+    has_edge: bool = True
+    """Whether the list has an instant of that forecast at the end of the window that none of its own stands at: only
+    then may the distance to it be another."""
+    may_have_one: bool = True
+    """Whether one instant alone covers it."""
 
     def bare(self, seconds: int) -> str:
         """A time in it: 6, 90m, or 2026-08-01T06:00."""
@@ -88,10 +93,13 @@ def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -
     apart += [abs(other - instants[0]) for other in beside] if len(instants) == 1 else []
     # The shortest distance: where no multiple of it is missing, there is nothing in between.
     between = min(apart)
-    for expected in range(start, end, between) if frame.has_start else range(start + between, end + 1, between):
+    behind = [*range(start + between, end, between), end]
+    for expected in [start, *behind[:-1]] if frame.has_start else behind:
         if expected not in instants:
             missing = f"{frame.at(expected)} of the window {frame.words}"
             return f"{missing} is missing: its fields are {long(between)} apart{_or_fewer(frame, instants)}"
+    if len(instants) == 1 and not frame.may_have_one:
+        return f"{frame.at(instants[0])} is the only instant of the window {frame.words}: its statistics need several"
     return ""
 
 
@@ -105,7 +113,9 @@ def _grow(frame: Frame, instants: Sequence[int], apart: Sequence[int]) -> bool:
     """Whether distances grow as those of a forecast do: to multiples, at a step that is a multiple of the new one."""
     is_whole = instants[0] == frame.span.start if frame.has_start else instants[-1] == frame.span.end
     befores = instants if frame.has_start else [frame.span.start, *instants]
-    return is_whole and all(
+    edge, next_to_it = (apart[-1], apart[-2]) if frame.has_start else (apart[0], apart[1])
+    is_real = frame.has_edge or edge == next_to_it
+    return (is_whole and is_real) and all(
         after % before == 0 and (after == before or (at - (frame.base or 0)) % after == 0)
         for (before, after), at in zip(itertools.pairwise(apart), befores[1:], strict=False)
     )

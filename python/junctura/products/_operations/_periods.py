@@ -90,10 +90,15 @@ class Periods(Operation):
         return Period(_seconds(start), _seconds(end), _digits(start)[:6])
 
     def frame(self, period: Period, bases: Collection[int] = ()) -> Frame:
-        """The same as a window, of fields of these base times, in seconds since 1970."""
+        """The same as a window, of fields of these base times, in seconds since 1970.
+
+        Reading a recipe has shown that a forecast goes on behind a period that has its start. That it is there before
+        a period that has its end is not known: what ends then may be ranges.
+        """
         base = next(iter(bases)) if len(set(bases)) == 1 else None
         words = f"{self.over} {period.name}"
-        return Frame(Step(period.start, period.end), words, False, self.include == "start", base)
+        has_start = self.include == "start"
+        return Frame(Step(period.start, period.end), words, False, has_start, base, has_start, may_have_one=False)
 
     def groups(self, words: Mapping[str, tuple[Value, ...]]) -> list[Group]:
         """The fields of each period, of all combinations of these dates, times and steps.
@@ -107,6 +112,7 @@ class Periods(Operation):
         given = {word: words[word] for word in ("date", "time", "step") if word in words}
         keys = [Key(dict(zip(given, chosen, strict=True))) for chosen in itertools.product(*given.values())]
         found: dict[Period, dict[int, Key]] = {}
+        listed = {(seconds_since(key), _since(key)) for key in keys}
         for key in sorted(keys, key=seconds_since):
             valid = seconds_since(key)
             period = self.period(valid)
@@ -115,17 +121,22 @@ class Periods(Operation):
             other = found.setdefault(period, {}).setdefault(valid, key)
             if other != key:
                 raise Wrong(f"{other} and {key} are valid at one time, and would count twice")
-        self._check(found)
+        self._check(found, listed)
         is_one_base = all(len(given.get(word, ())) == 1 for word in ("date", "time"))
         return [self._group(period, tuple(of.values()), is_one_base) for period, of in found.items()]
 
-    def _check(self, found: Mapping[Period, Mapping[int, Key]]) -> None:
+    def _check(self, found: Mapping[Period, Mapping[int, Key]], listed: Collection[tuple[int, int]]) -> None:
+        """That periods are filled, as far as the words tell; `listed` are all valid times with their base times."""
         if absent := [name for name in self.on if name not in {period.name for period in found}]:
             raise Wrong(f"no field is valid in {absent[0]}", "on")
         ordered = sorted(valid for of in found.values() for valid in of)
         for period, of in found.items():
             beside = [valid for valid in ordered if valid not in of] if len(of) == 1 else []
-            frame = self.frame(period, [seconds_since(_base(key)) for key in of.values()])
+            frame = self.frame(period, [_since(key) for key in of.values()])
+            if frame.has_start:
+                frame = frame._replace(has_edge=(period.end, frame.base) in listed)
+            else:
+                frame = frame._replace(has_edge=True, may_have_one=True)  # they may be ranges, which fill it
             if cause := lacking(frame, list(of), beside):
                 raise Wrong(f"{cause}; where the first or last {self.over} has not all, name the others in on")
 
@@ -168,6 +179,11 @@ class Periods(Operation):
 def _base(key: Key) -> Key:
     """The words of its base time."""
     return Key({word: key[word] for word in ("date", "time") if word in key})
+
+
+def _since(key: Key) -> int:
+    """Its base time, in seconds since 1970."""
+    return seconds_since(_base(key))
 
 
 def _step(period: Period, base: int) -> str:
