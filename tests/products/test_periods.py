@@ -132,6 +132,7 @@ def test_all_periods_may_be_in_one_file(tmp_path: Path) -> None:
         ("date: 20190301, time: 0", "over: month, of: max", "is the only instant of the window month 201903"),
         ("date: 20190301/to/20190303, time: 0", "over: day, of: max", "is the only instant of the window day 20190301"),
         ("date: 20190301", "over: day, of: mean", '"time" is missing in from'),
+        ("step: 0/to/18/by/6", "over: day, of: mean", '"date" and "time" are missing in from'),
         ("time: 0/12", "over: month, of: mean", '"date" is missing in from'),
         ("date: 20190301, time: 0", "over: day, of: accumulation", '"accumulation" is of windows of steps'),
         ("date: 20190301, time: 0", "over: day, of: [sum, mean]", "write include: end, or start"),

@@ -110,9 +110,10 @@ def _check_order(name: str, value: Any, seen: list[str], words: _Words) -> None:
     over = ("date", "time") if name == "statistics" and _is_of_periods(value) else ("step",)
     if "date" in over and "hdate" in words:
         raise Wrong("hindcasts of several days are no series: write windows of steps, as over: 24h")
-    for gathers in {"ensemble": ("number",), "statistics": over}.get(name, ()):
-        if gathers not in words:
-            raise Wrong(f'"{gathers}" is missing in from: it is not known what to gather')
+    gathers = {"ensemble": ("number",), "statistics": over}.get(name, ())
+    if absent := [f'"{word}"' for word in gathers if word not in words]:
+        are = "is" if len(absent) == 1 else "are"
+        raise Wrong(f"{' and '.join(absent)} {are} missing in from: it is not known what to gather")
 
 
 def _is_of_periods(statistics: dict[str, Any]) -> bool:
