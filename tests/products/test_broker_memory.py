@@ -56,9 +56,9 @@ def test_the_peak_memory_of_each_worker_is_told(tmp_path: Path) -> None:
             offer(pool, grid_message(270.0 + number, shortName="t"), param="t", step=0, number=number)
 
         def observe(_event: Made | Failed) -> None:
-            for process in running.crew.processes.values():
-                status = Path(f"/proc/{process.pid}/status").read_text()
-                kernel[process.pid] = 1024 * int(status.partition("VmHWM:")[2].split()[0])
+            for pid in running.crew.workers:
+                status = Path(f"/proc/{pid}/status").read_text()
+                kernel[pid] = 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
         running = broker(tmp_path, pool, text, workers=2, observer=observe)
         report = running.run()

@@ -9,9 +9,10 @@ import abc
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 
 from typing_extensions import Self
@@ -21,6 +22,7 @@ from junctura import _machine
 from junctura.errors import Unavailable
 from junctura.products import _tasks
 from junctura.products._questions import take_all
+from junctura.products._recipe import Recipe
 from junctura.products._tasks import Done, Job, Task
 
 # Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
@@ -29,6 +31,12 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 _WORKER_MEMORY = 1 << 30
+# What writes a format, by formats. Zarr and PyArrow are not there: what a nursery loads must not start threads.
+_WRITERS = {
+    "grib2": ("junctura.products._outputs.grib2",),
+    "netcdf": ("junctura.products._outputs.netcdf", "netCDF4"),
+    "png": ("junctura.products._map.picture",),
+}
 # So many more than there are workers may die one after another before the broker gives up.
 _DEATHS_MAX = 20
 
@@ -153,14 +161,17 @@ class Processes(Crew):
         self.count = count
         # Since one of them has last done something.
         self._in_a_row = 0
-        # By the descriptors that become readable when they end.
-        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        # By their numbers, those that have said that they are there.
+        self.workers: set[int] = set()
+        self._libraries: Sequence[str] = ()
+        self._nursery: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
 
     def begin(self, job: Job) -> None:
         self.pool.require("kind=task", name=_tasks.GROUP, group=True)
         super().begin(job)
-        for _ in range(self.count):
-            self._start()
+        self._libraries = libraries(job.recipes)
+        self._start()
 
     def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
         self.pool.offer(_tasks.write(task), name=f"task/{task.number}", kind="task")
@@ -178,39 +189,91 @@ class Processes(Crew):
 
     @property
     def descriptors(self) -> Collection[int]:
-        return self.processes
+        return () if self._channel is None else (self._channel.fileno(),)
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "junctura.products._worker", self.pool.url]
-        process = subprocess.Popen(command, env={**KEEP_MEMORY, **os.environ, **ONE_THREAD}, stdin=subprocess.DEVNULL)
-        self.processes[os.pidfd_open(process.pid)] = process
+        """Starts a nursery, which starts the workers when it has loaded what they need."""
+        self._channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            descriptor = its.fileno()
+            command = [sys.executable, "-m", "junctura.products._nursery", str(descriptor), self.pool.url]
+            environment = {**KEEP_MEMORY, **os.environ, **ONE_THREAD}
+            self._nursery = subprocess.Popen(
+                [*command, *self._libraries], env=environment, stdin=subprocess.DEVNULL, pass_fds=[descriptor]
+            )
+        self._ask_for(self.count)
 
-    def look(self, descriptor: int) -> None:
-        """One has ended before there was nothing more to do: another one takes its place."""
-        process = self.processes.pop(descriptor)
-        os.close(descriptor)
-        _kill(process)
-        process.wait()
-        self.deaths += 1
-        self._in_a_row += 1
+    def _ask_for(self, count: int) -> None:
+        assert self._channel is not None
+        # If the nursery has ended, `look` sees that.
+        with contextlib.suppress(ConnectionError):
+            self._channel.send(f"start {count}".encode())
+
+    def look(self, descriptor: int) -> None:  # noqa: ARG002 - there is one
+        """A worker is there, or has ended before there was nothing more to do: another one takes its place."""
+        match self._heard().split():
+            case ["started", pid]:
+                self.workers.add(int(pid))
+            case ["ended", pid, status]:
+                self.workers.discard(int(pid))
+                self._count(1, int(status))
+                self._ask_for(1)
+            case _:
+                # The nursery has ended, and with it all workers.
+                lost = len(self.workers)
+                self._count(max(1, lost), self._end_nursery())
+                self._start()
+
+    def _heard(self) -> str:
+        """What is said next; empty when there is nothing more."""
+        assert self._channel is not None
+        with contextlib.suppress(ConnectionError):
+            return self._channel.recv(100).decode()
+        return ""
+
+    def _count(self, lost: int, status: int) -> None:
+        self.deaths += lost
+        self._in_a_row += lost
         if self._in_a_row > self.count + _DEATHS_MAX:
-            cause = f"{self._in_a_row} have died one after another, the last one with status {process.returncode}"
+            cause = f"{self._in_a_row} have died one after another, the last one with status {status}"
             raise Unavailable("workers", cause)
-        self._start()
 
     def end(self) -> None:
-        for process in self.processes.values():
-            # Also those that are stopped. What they write has its name only when it is whole.
-            _kill(process)
-        for descriptor, process in self.processes.items():
-            process.wait()
-            os.close(descriptor)
-        self.processes.clear()
+        # What workers write has its name only when it is whole.
+        if self._nursery is not None:
+            self._end_nursery()
+
+    def _end_nursery(self) -> int:
+        """Ends it with all workers, also those that are stopped; its exit status."""
+        assert self._nursery is not None
+        assert self._channel is not None
+        if self.workers:
+            # It ends its workers, and waits for them.
+            self._nursery.send_signal(signal.SIGCONT)
+        else:
+            # It may not listen yet.
+            _kill_group(self._nursery.pid)
+            self._nursery.kill()
+        self._channel.shutdown(socket.SHUT_RDWR)
+        status = self._nursery.wait()
+        while said := self._heard():
+            if said.startswith("started"):
+                self.workers.add(int(said.split()[1]))
+        if status:
+            # It was killed, and its workers were not.
+            for pid in self.workers:
+                _kill_group(pid)
+        self.workers.clear()
+        self._channel.close()
+        self._nursery = self._channel = None
+        return status
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With all that it has started: MIR, when it makes weights."""
-    # Nobody else can have its number yet: it has not been waited for. Before it has a group it has started nothing.
+def _kill_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
+        os.killpg(leader, signal.SIGKILL)
+
+
+def libraries(recipes: Sequence[Recipe]) -> list[str]:
+    """The modules that a nursery loads for workers that make these products; none of them starts threads."""
+    return sorted({"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))})

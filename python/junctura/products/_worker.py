@@ -1,6 +1,6 @@
 """A worker: takes a task of the broker's, reads what it needs where it lies in memory, hands over what comes of it.
 
-``python -m junctura.products._worker ADDRESS`` is one; the broker starts them, and whoever wants more may start more.
+The broker has them from a nursery (`_nursery.py`); ``python -m junctura.products._worker ADDRESS`` is one more.
 """
 
 from __future__ import annotations
@@ -258,23 +258,24 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, junctura.Error) else f"{type(error).__name__}: {error}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pool", help="where the broker's pool is")
-    arguments = parser.parse_args()
+def work(url: str) -> None:
+    """Does the tasks of the broker whose pool has this address, until there are no more."""
     # Ctrl-C is the broker's: it ends its workers, with what they have started.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Who leads a session has a group already.
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
     # When the broker is gone, there is nothing to do, and nobody to tell.
-    with (
-        contextlib.suppress(junctura.Closed, junctura.Disconnected),
-        junctura.Pool(arguments.pool, name=WORKER) as pool,
-    ):
+    with contextlib.suppress(junctura.Closed, junctura.Disconnected), junctura.Pool(url, name=WORKER) as pool:
         with pool.demand(name="job") as obj:
             job = _tasks.read_job(bytes(obj))
         Worker(pool, job).run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pool", help="where the broker's pool is")
+    work(parser.parse_args().pool)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""A nursery: loads once what all workers need, and forks them, so that none of them loads it again.
+
+The crew starts ``python -m junctura.products._nursery DESCRIPTOR ADDRESS LIBRARY ...``. The descriptor is a socket
+that keeps messages apart:
+
+```text
+  start COUNT        crew     as many workers more
+  started PID        worker   before it does anything else, or leaves the process group of the nursery
+  ended PID STATUS   nursery  nothing is left of it
+```
+A nursery has one thread, no pool and no file open. When the other end of the socket is closed, it ends
+with all workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+from collections.abc import Sequence
+
+from junctura.products import _worker
+
+
+def main() -> None:
+    # Ctrl-C is the broker's: it ends its workers, with what they have started.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("descriptor", type=int, help="of the socket")
+    parser.add_argument("pool", help="where the broker's pool is")
+    parser.add_argument("libraries", nargs="*", help="what workers will import")
+    arguments = parser.parse_args()
+    channel = socket.socket(fileno=arguments.descriptor)
+    channel.set_inheritable(False)
+    # Who leads a session has a group already.
+    with contextlib.suppress(PermissionError):
+        os.setpgid(0, 0)
+    _load(arguments.libraries)
+    if Nursery(channel).tend():
+        _worker.work(arguments.pool)
+
+
+def _load(libraries: Sequence[str]) -> None:
+    for library in libraries:
+        # A worker that needs it says that it is not there.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
+    # What is there now is never collected, so that its memory stays shared.
+    gc.collect()
+    gc.freeze()
+
+
+class Nursery:
+    """Has workers as its children.
+
+    Parameters
+    ----------
+    channel
+        To the crew.
+
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        # By the descriptors that become readable when they end.
+        self._workers: dict[int, int] = {}
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def tend(self) -> bool:
+        """Starts workers and tells of their ends; whether this process is one of them now, else all have ended."""
+        while True:
+            for descriptor, _ in self._poll.poll():
+                if descriptor in self._workers:
+                    self._see_off(descriptor)
+                elif not (said := self._heard()):
+                    for pid in self._workers.values():
+                        _end(pid)
+                    return False
+                elif self._start(int(said.split()[1])):
+                    return True
+
+    def _heard(self) -> str:
+        # It is reset when something was left that nobody had read.
+        with contextlib.suppress(ConnectionError):
+            return self._channel.recv(100).decode()
+        return ""
+
+    def _tell(self, said: str) -> None:
+        # Whether the crew is gone is seen when it is listened to.
+        with contextlib.suppress(ConnectionError):
+            self._channel.send(said.encode())
+
+    def _start(self, count: int) -> bool:
+        """Whether this process is one that was started."""
+        for _ in range(count):
+            pid = os.fork()
+            if not pid:
+                self._tell(f"started {os.getpid()}")
+                self._channel.close()
+                for descriptor in self._workers:
+                    os.close(descriptor)
+                return True
+            descriptor = os.pidfd_open(pid)
+            self._workers[descriptor] = pid
+            self._poll.register(descriptor, select.POLLIN)
+        return False
+
+    def _see_off(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+        pid = self._workers.pop(descriptor)
+        self._tell(f"ended {pid} {_end(pid)}")
+
+
+def _end(pid: int) -> int:
+    """Ends a worker with all that it has started, as MIR when it makes weights; its exit status."""
+    # Also one that is stopped. Nobody else can have its number yet: it has not been waited for.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    # Before it has a group it has started nothing.
+    os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+if __name__ == "__main__":
+    main()

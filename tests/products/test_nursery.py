@@ -1,0 +1,110 @@
+"""Workers come from one process that has loaded what they need, and end with it or with the run, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from broker_runs import broker, client, grid_message, in_background, offer, recipes, wait_until_it_holds
+
+import junctura
+from junctura.products._crew import Processes, libraries
+from junctura.products._tasks import Job
+
+pytestmark = pytest.mark.timeout(120)
+
+STEPS = """\
+product: plain
+from: {param: t, levelist: 850, step: 0/6}
+to: {format: grib2, name: "plain_{step}.grib2"}
+"""
+NOTHING = Job([], "unix:nowhere", None, "")
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _has_ended(process: int) -> bool:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(50_000))
+
+
+def _started(crew: Processes, count: int) -> set[int]:
+    """The workers, when so many are there."""
+    while len(crew.workers) < count:
+        (descriptor,) = crew.descriptors
+        crew.look(descriptor)
+    return set(crew.workers)
+
+
+def test_only_what_recipes_are_sure_to_need_is_loaded(tmp_path: Path) -> None:
+    assert libraries(recipes(tmp_path, STEPS)) == ["eccodes", "junctura.products._outputs.grib2"]
+    table = STEPS.replace("grib2", "parquet")
+    assert libraries(recipes(tmp_path, table)) == ["eccodes"]
+
+
+def test_what_is_loaded_starts_no_thread_and_opens_no_file(tmp_path: Path) -> None:
+    """A lock that another thread holds would stay locked in all workers."""
+    made = [STEPS.replace("grib2", form) for form in ("grib2", "netcdf")]
+    job = Job([one for text in made for one in recipes(tmp_path, text)], "unix:nowhere", None, "")
+    with Processes(1, 1 << 20) as crew:
+        crew.begin(job)
+        (worker,) = _started(crew, 1)
+        nursery = _parent(worker)
+        assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
+        opened = [str(one.readlink()) for one in Path(f"/proc/{nursery}/fd").iterdir() if int(one.name) > 2]
+    assert [one for one in opened if not one.startswith(("socket:", "anon_inode:", "pipe:"))] == []
+
+
+def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:
+    with Processes(3, 1 << 20) as crew:
+        crew.begin(NOTHING)
+        workers = _started(crew, 3)
+        (nursery,) = {_parent(pid) for pid in workers}
+        assert _parent(nursery) == os.getpid()
+        os.kill(min(workers), signal.SIGSTOP)
+        os.kill(nursery, signal.SIGSTOP)
+    for pid in (*workers, nursery):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_one_that_is_killed_is_replaced_with_its_workers(tmp_path: Path) -> None:
+    made = threading.Event()
+    with junctura.Pool(schema="mars") as pool:
+        running = broker(tmp_path, pool, STEPS, observer=lambda _: made.set())
+        with in_background(running, made) as reports:
+            offer(pool, grid_message(280.0, shortName="t"), param="t", step=0)
+            assert made.wait(50)
+            worker = wait_until_it_holds(0, running.pool, "products-worker")
+            ended = os.pidfd_open(worker)
+            os.kill(_parent(worker), signal.SIGKILL)
+            assert _has_ended(ended)
+            offer(pool, grid_message(280.0, shortName="t"), param="t", step=6)
+        (report,) = reports
+    assert (report.deaths, report.failed, len(report.made)) == (1, [], 2)
+
+
+def test_of_a_run_that_is_killed_nothing_is_left_also_what_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "wanted.yaml").write_text(STEPS)
+    command = [sys.executable, "-m", "junctura.products", str(tmp_path / "wanted.yaml"), "--workers", "1"]
+    with junctura.Pool(schema="mars") as pool:
+        offer(pool, grid_message(280.0, shortName="t"), param="t", step=0)
+        command += ["--pool", pool.url, "--out", str(tmp_path / "out")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().strip() == "products 1/2"
+            worker = client(pool, "products-worker")["pid"]
+            ended = [os.pidfd_open(pid) for pid in (worker, _parent(worker))]
+            os.kill(worker, signal.SIGSTOP)
+            process.kill()
+            assert all(map(_has_ended, ended))
+            assert process.stderr.read() == ""
