@@ -31,7 +31,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 _WORKER_MEMORY = 1 << 30
-# What writes a format, by formats. Zarr and PyArrow are not there: what a nursery loads must not start threads.
+# What writes a format, by formats. Zarr and PyArrow are not there: what a fork server loads must not start threads.
 _WRITERS = {
     "grib2": ("junctura.products._outputs.grib2",),
     "netcdf": ("junctura.products._outputs.netcdf", "netCDF4"),
@@ -164,7 +164,7 @@ class Processes(Crew):
         # By their numbers, those that have said that they are there.
         self.workers: set[int] = set()
         self._libraries: Sequence[str] = ()
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._fork_server: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
     def begin(self, job: Job) -> None:
@@ -192,20 +192,20 @@ class Processes(Crew):
         return () if self._channel is None else (self._channel.fileno(),)
 
     def _start(self) -> None:
-        """Starts a nursery, which starts the workers when it has loaded what they need."""
+        """Starts a fork server, which starts the workers when it has loaded what they need."""
         self._channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             descriptor = its.fileno()
-            command = [sys.executable, "-m", "junctura.products._nursery", str(descriptor), self.pool.url]
+            command = [sys.executable, "-m", "junctura.products._fork_server", str(descriptor), self.pool.url]
             environment = {**KEEP_MEMORY, **os.environ, **ONE_THREAD}
-            self._nursery = subprocess.Popen(
+            self._fork_server = subprocess.Popen(
                 [*command, *self._libraries], env=environment, stdin=subprocess.DEVNULL, pass_fds=[descriptor]
             )
         self._ask_for(self.count)
 
     def _ask_for(self, count: int) -> None:
         assert self._channel is not None
-        # If the nursery has ended, `look` sees that.
+        # If the fork server has ended, `look` sees that.
         with contextlib.suppress(ConnectionError):
             self._channel.send(f"start {count}".encode())
 
@@ -219,9 +219,9 @@ class Processes(Crew):
                 self._count(1, int(status))
                 self._ask_for(1)
             case _:
-                # The nursery has ended, and with it all workers.
+                # The fork server has ended, and with it all workers.
                 lost = len(self.workers)
-                self._count(max(1, lost), self._end_nursery())
+                self._count(max(1, lost), self._end_fork_server())
                 self._start()
 
     def _heard(self) -> str:
@@ -240,22 +240,22 @@ class Processes(Crew):
 
     def end(self) -> None:
         # What workers write has its name only when it is whole.
-        if self._nursery is not None:
-            self._end_nursery()
+        if self._fork_server is not None:
+            self._end_fork_server()
 
-    def _end_nursery(self) -> int:
+    def _end_fork_server(self) -> int:
         """Ends it with all workers, also those that are stopped; its exit status."""
-        assert self._nursery is not None
+        assert self._fork_server is not None
         assert self._channel is not None
         if self.workers:
             # It ends its workers, and waits for them.
-            self._nursery.send_signal(signal.SIGCONT)
+            self._fork_server.send_signal(signal.SIGCONT)
         else:
             # It may not listen yet.
-            _kill_group(self._nursery.pid)
-            self._nursery.kill()
+            _kill_group(self._fork_server.pid)
+            self._fork_server.kill()
         self._channel.shutdown(socket.SHUT_RDWR)
-        status = self._nursery.wait()
+        status = self._fork_server.wait()
         while said := self._heard():
             if said.startswith("started"):
                 self.workers.add(int(said.split()[1]))
@@ -265,7 +265,7 @@ class Processes(Crew):
                 _kill_group(pid)
         self.workers.clear()
         self._channel.close()
-        self._nursery = self._channel = None
+        self._fork_server = self._channel = None
         return status
 
 
@@ -275,5 +275,5 @@ def _kill_group(leader: int) -> None:
 
 
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
-    """The modules that a nursery loads for workers that make these products; none of them starts threads."""
+    """The modules that a fork server loads for workers that make these products; none of them starts threads."""
     return sorted({"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))})

@@ -1,6 +1,6 @@
 """A worker: takes a task of the broker's, reads what it needs where it lies in memory, hands over what comes of it.
 
-The broker has them from a nursery (`_nursery.py`); ``python -m junctura.products._worker ADDRESS`` is one more.
+The broker has them from a fork server (`_fork_server.py`); ``python -m junctura.products._worker ADDRESS`` is one more.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A nursery: loads once what all workers need, and forks them, so that none of them loads it again.
+"""A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
 
-The crew starts ``python -m junctura.products._nursery DESCRIPTOR ADDRESS LIBRARY ...``. The descriptor is a socket
+The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS LIBRARY ...``. The descriptor is a socket
 that keeps messages apart:
 
 ```text
   start COUNT        crew     as many workers more
-  started PID        worker   before it does anything else, or leaves the process group of the nursery
-  ended PID STATUS   nursery  nothing is left of it
+  started PID        worker   before it does anything else, or leaves the process group of the fork server
+  ended PID STATUS   fork server  nothing is left of it
 ```
-A nursery has one thread, no pool and no file open. When the other end of the socket is closed, it ends
+A fork server has one thread, no pool and no file open. When the other end of the socket is closed, it ends
 with all workers.
 """
 
@@ -41,7 +41,7 @@ def main() -> None:
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
     _load(arguments.libraries)
-    if Nursery(channel).tend():
+    if ForkServer(channel).tend():
         _worker.work(arguments.pool)
 
 
@@ -55,7 +55,7 @@ def _load(libraries: Sequence[str]) -> None:
     gc.freeze()
 
 
-class Nursery:
+class ForkServer:
     """Has workers as its children.
 
     Parameters

@@ -58,9 +58,9 @@ def test_what_is_loaded_starts_no_thread_and_opens_no_file(tmp_path: Path) -> No
     with Processes(1, 1 << 20) as crew:
         crew.begin(job)
         (worker,) = _started(crew, 1)
-        nursery = _parent(worker)
-        assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
-        opened = [str(one.readlink()) for one in Path(f"/proc/{nursery}/fd").iterdir() if int(one.name) > 2]
+        fork_server = _parent(worker)
+        assert len(list(Path(f"/proc/{fork_server}/task").iterdir())) == 1
+        opened = [str(one.readlink()) for one in Path(f"/proc/{fork_server}/fd").iterdir() if int(one.name) > 2]
     assert [one for one in opened if not one.startswith(("socket:", "anon_inode:", "pipe:"))] == []
 
 
@@ -68,11 +68,11 @@ def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:
     with Processes(3, 1 << 20) as crew:
         crew.begin(NOTHING)
         workers = _started(crew, 3)
-        (nursery,) = {_parent(pid) for pid in workers}
-        assert _parent(nursery) == os.getpid()
+        (fork_server,) = {_parent(pid) for pid in workers}
+        assert _parent(fork_server) == os.getpid()
         os.kill(min(workers), signal.SIGSTOP)
-        os.kill(nursery, signal.SIGSTOP)
-    for pid in (*workers, nursery):
+        os.kill(fork_server, signal.SIGSTOP)
+    for pid in (*workers, fork_server):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
