@@ -187,6 +187,45 @@ def test_a_store_of_another_schema_is_used_or_the_error_says_what_does_it(tmp_pa
         assert len(broker(tmp_path, pool, wanted(), store=foreign, out=tmp_path / "other").run().made) == 2
 
 
+@pytest.mark.parametrize("pool", ["none", "idle", "with an object of another kind"])
+@pytest.mark.parametrize(
+    ("param", "step", "made", "near"),
+    [
+        ("t", "7", 0, "step=7 is not there; with levelist=850,number=1,param=t there is step=0"),
+        ("tt", "0", 0, "param=tt is not there; with levelist=850,number=1,step=0 there is param=t"),
+        ("t", "0/7", 1, "step=7 is not there; with levelist=850,number=1,param=t there is step=0"),
+    ],
+)
+def test_what_a_store_and_the_pool_before_it_do_not_have_is_named_and_the_run_ends(
+    tmp_path: Path, pool: str, param: str, step: str, made: int, near: str
+) -> None:
+    url, heard = f"unix:{tmp_path}/socket", Heard()
+    if pool != "none":
+        junctura.Pool(url, schema=["mars", "free"], start=True).close()
+    if pool == "with an object of another kind":
+        with junctura.Pool(url) as other:
+            other.offer(b"text", schema="free", name="note")
+    kept = store(tmp_path / "s", "mars", (0,))
+    running = broker(
+        tmp_path, None if pool == "none" else url, wanted(param, step), store=kept, patience=0, waits=heard
+    )
+    report = running.run()
+    (failed,) = report.failed
+    assert failed.cause.startswith("it waits for levelist=850,number=1")
+    assert (len(report.made), report.nearest) == (made, [near])
+    if pool != "none":
+        assert report.ended == "no client is connected that could offer what is missing"
+        assert heard.lines[1:] == [near, report.ended]
+        junctura.Pool(url, start=True).stop(timeout=0)
+
+
+def test_a_plan_with_a_store_says_what_it_waits_for_and_ends(tmp_path: Path, url: str) -> None:
+    heard = Heard()
+    kept = store(tmp_path / "s", "mars", (0,))
+    assert run(planned(tmp_path), url, tmp_path, store=kept, patience=0, waits=heard).fields == 1
+    assert heard.lines[:2] == ["waits for param=t, until swell-* have left", "nobody called swell-* has been there yet"]
+
+
 def planned(folder: Path, text: str = PLAN) -> Any:
     (folder / "plan.yaml").write_text(text)
     return plan_of([folder / "plan.yaml"])
@@ -308,7 +347,9 @@ def test_a_store_that_does_not_answer_is_named_and_ctrl_c_ends(
     (tmp_path / "wanted.yaml").write_text(text)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"s3://fields/archive?endpoint=http://127.0.0.1:{server.getsockname()[1]}"
-        words = [sys.executable, "-m", "junctura._run", str(tmp_path / "wanted.yaml"), "--behind", url]
+        # As a shell starts what is to run in the background.
+        words = ["sh", "-c", """trap '' INT; exec "$0" "$@" """, sys.executable, "-m", "junctura._run"]
+        words += [str(tmp_path / "wanted.yaml"), "--behind", url]
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             assert process.stderr.readline() == f"  waits for the store {url}, which has not answered for 3 s\n"

@@ -54,13 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wrong and not (given.keep_going and recipes):
         return 2
     try:
-        if plan:
-            return _run_plan(plan, given)
-        if given.check:
+        if not plan and given.check:
             _check(recipes, given)
             return 1 if wrong else 0
         with _interruptible():
-            return _run(recipes, wrong, given)
+            return _run_plan(plan, given) if plan else _run(recipes, wrong, given)
     except Error as error:
         say(f"junctura: {error}", sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1

@@ -255,19 +255,20 @@ class Broker:
     def _wait(self) -> None:
         if self._is_through():
             return
+        # What is being made is no waiting.
+        is_waiting = self.desk.is_idle and not self._is_over
+        # All that had come was taken just now: a descriptor may be readable although nothing is there.
+        if is_waiting and not self._patience.left_s:
+            self._look()
+            return
         poll = select.poll()
         # Nobody looks at what producers still do, and what is not read wakes again and again.
         pools = [self.pool] if self._is_over else [self.source, self.pool]
         for descriptor in (*(pool.fileno() for pool in pools), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
-        # What is being made is no waiting.
-        is_waiting = self.desk.is_idle and not self._is_over
-        found = poll.poll(math.ceil(1000 * self._patience.left_s) if is_waiting else None)
-        for descriptor, _ in found:
+        for descriptor, _ in poll.poll(math.ceil(1000 * self._patience.left_s) if is_waiting else None):
             if descriptor in self.crew.descriptors:
                 self.crew.look(descriptor)
-        if is_waiting and not found and not self._patience.left_s:
-            self._look()
 
     def _look(self) -> None:
         """Says what is waited for when nothing has come for a while, and ends where nothing can come any more."""

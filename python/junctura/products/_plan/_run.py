@@ -178,12 +178,17 @@ class Waiting:
     def wait(self) -> None:
         """Returns when something may have come, or nothing more can."""
         inlets = [inlet for inlet in self._inlets if not inlet.is_over]
+        if not inlets:
+            return
+        # All that had come was taken just now: a descriptor may be readable although nothing is there.
+        if not self._patience.left_s:
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self._look(inlets)
+            return
         poll = select.poll()
         for inlet in inlets:
             poll.register(inlet.pool, select.POLLIN)
-        if inlets and not poll.poll(math.ceil(1000 * self._patience.left_s)) and not self._patience.left_s:
-            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-                self._look(inlets)
+        poll.poll(math.ceil(1000 * self._patience.left_s))
 
     def _look(self, inlets: Sequence[Inlet]) -> None:
         here = [present(inlet.pool) for inlet in inlets]
