@@ -14,9 +14,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from junctura.errors import Error
+
 _SIZE = (80, 24)
 # Who read it has ended, or the terminal has gone.
 _NOBODY = (errno.EPIPE, errno.EIO)
+# By what has happened, as docs/guide/errors.md lists it; 1 is all else.
+_STATUSES = {
+    2: ("InvalidSelector", "SchemaMismatch", "TypeMismatch", "InvalidArgument", "TooLarge"),
+    3: ("NotFound", "Gone", "NotWanted"),
+    4: ("Timeout",),
+    5: ("Closed", "Disconnected", "Unavailable"),
+    6: ("PoolFull", "BundleFull", "LimitExceeded"),
+    130: ("Interrupted",),
+}
 
 
 def say(text: str, stream: TextIO | None) -> None:
@@ -43,6 +54,11 @@ def status_of(program: Callable[[], int]) -> int:
             raise
         _forget(sys.stdout)
     return status
+
+
+def status_of_error(error: Error) -> int:
+    """The exit status of a program that an error ends, the same as that of commands."""
+    return next((status for status, codes in _STATUSES.items() if error.code in codes), 1)
 
 
 def counted(count: int, noun: str) -> str:

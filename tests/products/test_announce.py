@@ -80,10 +80,10 @@ def test_a_pool_that_is_not_there_or_has_no_such_schema_is_named_before_anything
 ) -> None:
     (tmp_path / "wanted.yaml").write_text(STEPS)
     given = [str(tmp_path / "wanted.yaml"), "--pool", pool.url, "--out", str(tmp_path / "out"), "--announce"]
-    assert main([*given, f"unix:{tmp_path}/nowhere"]) == 1
+    assert main([*given, f"unix:{tmp_path}/nowhere"]) == 5
     assert "nowhere" in capsys.readouterr().err
     with junctura.Pool(schema="mars") as fields:
-        assert main([*given, fields.url]) == 1
+        assert main([*given, fields.url]) == 3
     assert "free" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

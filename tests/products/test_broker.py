@@ -521,7 +521,7 @@ def test_a_pool_or_a_directory_that_cannot_be_had_is_named(
     given = [str(tmp_path / "wanted.yaml"), "--out", str(tmp_path / "out")]
     assert main([*given, "--pool", pool.url]) == 1
     assert str(tmp_path / "out") in capsys.readouterr().err
-    assert main([*given, "--pool", f"unix:{tmp_path}/nowhere"]) == 1
+    assert main([*given, "--pool", f"unix:{tmp_path}/nowhere"]) == 5
     assert "nowhere" in capsys.readouterr().err
 
 

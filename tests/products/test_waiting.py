@@ -328,12 +328,12 @@ def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     # A pool that is named is meant.
     done = command(wanted(), "--behind", kept, "--pool", "unix:nowhere")
     said = "unix:nowhere: no server runs there: leave --pool out to use the store alone, or start one: junctura serve"
-    assert done.returncode == 1 and said in done.stderr
+    assert done.returncode == 5 and said in done.stderr
     done = command(wanted(), "--pool", "unix:nowhere")
     said = "unix:nowhere: no server runs there: begin with the producer, or start one: junctura serve unix:nowhere"
-    assert done.returncode == 1 and said in done.stderr
+    assert done.returncode == 5 and said in done.stderr
     done = command(wanted(), "--behind", str(tmp_path / "nothing"))
-    assert done.returncode == 1 and f"store {tmp_path}/nothing: there is no store here" in done.stderr
+    assert done.returncode == 3 and f"store {tmp_path}/nothing: there is no store here" in done.stderr
 
 
 @pytest.mark.parametrize("text", [wanted(), PLAN])

@@ -14,6 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import junctura.errors
+from junctura._screen import status_of_error
+
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/guide"
 JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura")
@@ -96,6 +99,9 @@ def test_every_error_has_its_entry() -> None:
     assert [(name, place, advice, status) for name, place, advice, status in rows] == [
         (name, name.lower(), advice, own.get(name, "1")) for name, advice in codes()
     ]
+    assert {name: str(status_of_error(getattr(junctura.errors, name)())) for name, _, _, _ in rows} == {
+        name: status for name, _, _, status in rows
+    }
     entries = dict(re.findall(r"^### (\w+)\n(.+?)$", page, re.M))
     assert set(entries) == {name for name, _ in codes()}
     for name, entry in entries.items():

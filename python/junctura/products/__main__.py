@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from junctura._screen import counted, say, status_of
+from junctura._screen import counted, say, status_of, status_of_error
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._map.ranges import has_range, range_of
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run_plan(plan, given) if plan else _run(recipes, wrong, given)
     except Error as error:
         say(f"junctura: {error}", sys.stderr)
-        return 2 if isinstance(error, InvalidArgument) else 1
+        return status_of_error(error)
     except KeyboardInterrupt:
         say("junctura: ended; what is finished stays, and the next run makes the rest", sys.stderr)
         return 130
