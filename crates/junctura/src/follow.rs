@@ -512,10 +512,7 @@ impl Follow {
     /// As [`Follow::next_item`].
     pub fn try_next(&mut self) -> Result<Option<Item>> {
         if self.replay.is_some() {
-            return match self.next_until(Some(Instant::now())) {
-                Err(error) if error.code() == Code::Timeout => Ok(None),
-                item => item,
-            };
+            return self.try_next_behind();
         }
         if self.stream.is_over() {
             return Ok(None);
@@ -583,6 +580,17 @@ impl Follow {
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
         self.stream.begin_stop()
+    }
+
+    fn try_next_behind(&mut self) -> Result<Option<Item>> {
+        loop {
+            match self.next_until(Some(Instant::now())) {
+                // The descriptor becomes readable when more comes, not before.
+                Err(error) if error.code() == Code::Timeout && !self.stream.has_come()? => return Ok(None),
+                Err(error) if error.code() == Code::Timeout => {}
+                item => return item,
+            }
+        }
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {

@@ -85,6 +85,12 @@ impl Stream {
         Ok(self.pop())
     }
 
+    /// Whether a letter is at hand, as [`Self::try_next`] would find it.
+    pub(crate) fn has_come(&mut self) -> Result<bool> {
+        self.look_for_letter()?;
+        Ok(!self.batch.is_empty())
+    }
+
     /// What [`Self::next`] would give; it stays.
     pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&Letter>> {
         if !self.over {

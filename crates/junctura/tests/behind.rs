@@ -2,6 +2,7 @@
 
 mod tasks;
 
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use junctura::{
     RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions,
 };
 use junctura_store::{Layout, Store};
+use junctura_transport::Interest;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
 /// Newer versions supersede older ones.
@@ -608,4 +611,32 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
             assert_eq!(follower.join().unwrap(), all);
         }
     });
+}
+
+#[test]
+fn a_descriptor_is_not_readable_once_all_was_asked() {
+    let junction = Junction::new();
+    junction.offer_archive_withdraw("a");
+    let reader = junction.reader();
+    let mut follow = reader.follow("").unwrap();
+    let descriptor = reader.descriptor().unwrap();
+    let is_readable = || {
+        let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+        poll(&mut descriptors, Some(&Timespec::default())).unwrap() == 1
+    };
+    let mut said = String::new();
+    for (offered, expected) in [("", "a|"), ("b", "a|b"), ("c", "a|bc")] {
+        junction.offer(offered);
+        while said != expected {
+            junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+            while let Some(item) = follow.try_next().unwrap() {
+                tell(&item, &mut said);
+            }
+        }
+        // What made it readable was read: it takes one round of questions at most.
+        for _ in 0..2 {
+            assert!(follow.try_next().unwrap().is_none());
+        }
+        assert!(!is_readable());
+    }
 }

@@ -15,7 +15,7 @@ const LARGE_TYPES: [(&str, usize); 3] = [
 ];
 /// Folders with more than [`FOLDER_FILES`] sources.
 const FULL_FOLDERS: [(&str, usize); 14] = [
-    ("python/junctura/products", 46),
+    ("python/junctura/products", 47),
     ("crates/junctura-store/src", 41),
     ("crates/junctura-pool/src/core", 40),
     ("crates/junctura-python/src", 39),
