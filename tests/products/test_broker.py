@@ -438,6 +438,7 @@ def test_two_fields_that_one_key_means_are_refused(tmp_path: Path, pool: junctur
     assert (failed.product, failed.attributes["step"]) == ("both", 0)
     assert failed.cause.startswith("two fields are meant: ")
     assert "number=1" in failed.cause and "number=2" in failed.cause
+    assert failed.cause.endswith("; state number in from")
     assert len(report.made) == 3
 
 

@@ -26,7 +26,7 @@ from junctura.products.__main__ import main
 from junctura.products._names import Template, file_name
 from junctura.products._reading import recipe_of
 from junctura.products._recipe import load_all
-from junctura.products._words import Key, canonical, selectors, values
+from junctura.products._words import Key, canonical, differing, selectors, values
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/12_products/recipes"
@@ -663,6 +663,14 @@ def test_values_are_written_out_in_one_form(word: str, given: Any, found: tuple[
 def test_what_is_no_value_is_refused(given: Any) -> None:
     with pytest.raises(Wrong):
         values("step", given)
+
+
+def test_words_in_which_keys_differ_are_named() -> None:
+    one = '{class=od,date=20261127}{levtype=pl}{levelist=500,param=t,text="a,b={c}\\""}'
+    assert differing(one, one) == []
+    assert differing(one, one.replace("500", "850")) == ["levelist"]
+    assert differing(one, one.replace("levelist=500,", "")) == ["levelist"]
+    assert differing(one, one.replace("a,b={c}", "a,b={d}").replace("od", "ea")) == ["class", "text"]
 
 
 def test_keys_are_never_changed_and_compare_by_their_items() -> None:

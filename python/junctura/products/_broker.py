@@ -41,7 +41,7 @@ from junctura.products._recipe import UNKNOWN, Recipe, Wanted
 from junctura.products._report import Failed, Made, Report, Waits
 from junctura.products._source import opened
 from junctura.products._tasks import Done, Job, Task, Weights
-from junctura.products._words import Key
+from junctura.products._words import Key, differing
 
 if TYPE_CHECKING:
     import distributed
@@ -335,7 +335,9 @@ class Broker:
         fresh = [node.number for node in nodes if node.source is None]
         for node in nodes:
             if node.source not in (None, obj.key):
-                self._fail_node(node.number, f"two fields are meant: {node.source} and {obj.key}")
+                words = " and ".join(differing(str(node.source), obj.key))
+                cause = f"two fields are meant: {node.source} and {obj.key}; state {words} in from"
+                self._fail_node(node.number, cause)
             else:
                 node.source = obj.key
         keep = self.graph.kept_of(fresh)

@@ -25,6 +25,8 @@ Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
+# Of a key's text.
+_ATTRIBUTE = re.compile(r'([^{},=]+)=("(?:[^"\\]|\\.)*"|[^{},]*)')
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date", "time", "hdate", "fcmonth", "direction", "frequency", "bottomLevel")
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -82,6 +84,12 @@ class Key(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Key({self})"
+
+
+def differing(one: str, other: str) -> list[str]:
+    """The words that two keys of objects do not have in common, or have with other values."""
+    first, second = (dict(_ATTRIBUTE.findall(key)) for key in (one, other))
+    return [word for word in {**first, **second} if first.get(word) != second.get(word)]
 
 
 def canonical(word: str, value: Any) -> Value:
