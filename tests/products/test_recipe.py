@@ -275,6 +275,17 @@ def test_selectors_find_the_inputs_and_no_others() -> None:
         assert selector.matches({**REST, **key})
 
 
+def test_fields_are_asked_for_by_every_keyword_that_tells_messages_apart() -> None:
+    read = asked(
+        "format: csv, name: x", fields="param: tp, step: 6, stattype: accum, probability: '1::0.0127', process: 2-96"
+    )
+    (selector,) = read.sources()
+    said = {"param": "tp", "step": "6", "stattype": "accum", "probability": "1::0.0127", "process": "2-96"}
+    assert junctura.Selector(selector, "mars").matches({**REST, **said})
+    assert read.key(said) in {key for file in read.wanted() for key in file.inputs}
+    assert read.key({**said, "stattype": "avg"}) is None
+
+
 def test_a_question_that_is_too_long_becomes_several() -> None:
     words: dict[str, tuple[str | int | float, ...]] = {"param": ("t",), "levelist": tuple(range(100))}
     words["step"] = tuple(range(9950))

@@ -43,13 +43,16 @@ WORDS = {
     "chem": "Chemical constituents",
     "wavelength": "Wavelengths, in nm",
     "bottomLevel": "Second surfaces of layers",
+    "stattype": "Statistical process, where the parameter does not imply it: avg, accum",
+    "probability": "Limits of probabilities, as 1::0.0127",
+    "process": "Generating process, as 2-96",
+    "variant": "What else tells fields apart",
 }
 # All words that identify a field, in the schema `mars`, those that a recipe cannot say among them.
 IDENTITY = (
     *WORDS,
     *("dataset", "activity", "experiment", "generation", "realization", "resolution", "refdate", "fcperiod"),
-    *("anoffset", "iteration", "diagnostic", "ident", "instrument", "channel", "stattype", "probability"),
-    *("process", "variant"),
+    *("anoffset", "iteration", "diagnostic", "ident", "instrument", "channel"),
 )
 METHODS = {
     "linear": "Between the three points around; the default",
