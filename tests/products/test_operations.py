@@ -55,6 +55,10 @@ class Fake:
         self.calls.append((field.param, on.name, method))
         return field.having(np.full(on.shape, field.values.mean()), on)
 
+    def located(self, field: Field, latitude: str, longitude: str) -> Field:
+        self.calls.append((latitude, longitude, ""))
+        return field
+
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
         self.calls.append(("wind", on.name, ""))
         made = [Field(np.full(on.shape, field.values.sum()), on, dict(vo.attributes)) for field in (vo, d)]

@@ -349,6 +349,7 @@ impl Object {
         self.origin.connection.schema(self.arrived.schema)
     }
 
+    #[cfg(feature = "store")]
     pub(crate) fn record(&self) -> RecordRef<'_> {
         self.arrived.record()
     }
