@@ -11,6 +11,7 @@ import junctura
 from junctura._screen import counted
 from junctura.products import Failed, Made
 from junctura.products.__main__ import _in_words, document
+from junctura.products._crew import Processes
 from junctura.products._decode import decode
 
 pytestmark = pytest.mark.timeout(120)
@@ -56,6 +57,7 @@ def test_the_peak_memory_of_each_worker_is_told(tmp_path: Path) -> None:
             offer(pool, grid_message(270.0 + number, shortName="t"), param="t", step=0, number=number)
 
         def observe(_event: Made | Failed) -> None:
+            assert isinstance(running.crew, Processes)
             for pid in running.crew.workers:
                 status = Path(f"/proc/{pid}/status").read_text()
                 kernel[pid] = 1024 * int(status.partition("VmHWM:")[2].split()[0])

@@ -13,6 +13,7 @@ from junctura._native import _blend, _isolines
 from junctura.products._map import isolines
 from junctura.products._map.coast import coastlines
 from junctura.products._map.ink import BRIGHT, DARK, Ink, _pieces
+from junctura.products._map.lettering import width
 from junctura.products._map.projection import View
 
 LEVELS = tuple(np.arange(-3.0, 3.1, 0.5))
@@ -28,8 +29,8 @@ def waves(high: int = 300, wide: int = 500) -> Any:
     return (2 * np.sin(x / 40) + np.cos(y / 30 + x / 90)).astype(np.float32)
 
 
-def with_gaps() -> Any:
-    values = waves()
+def with_gaps(high: int = 300, wide: int = 500) -> Any:
+    values = waves(high, wide)
     values[100:140, 200:280] = np.nan
     return values
 
@@ -80,7 +81,7 @@ def labels_of(values: Any, levels: tuple[float, ...], unit: float) -> list[isoli
 @pytest.mark.parametrize("unit", [0.88, 1.0, 2.5])
 @pytest.mark.parametrize("field", FIELDS)
 def test_labels_lie_on_straight_lines_apart_from_one_another(field: str, unit: float) -> None:
-    values = FIELDS[field](600, 900) if field != "gaps" else with_gaps()
+    values = FIELDS[field](*((300, 500) if field == "gaps" else (600, 900)))
     high, wide = values.shape
     labels = labels_of(values, LEVELS, unit)
     down, right = np.gradient(values)
@@ -93,7 +94,7 @@ def test_labels_lie_on_straight_lines_apart_from_one_another(field: str, unit: f
         assert -90 <= label.angle <= 90
         # Along the line the value does not change, but for how far it bends.
         for share in (-0.5, 0.5):
-            long = isolines.width(label.words, label.size) + 6 * unit
+            long = width(label.words, label.size) + 6 * unit
             y, x = round(row - share * long * np.sin(turn)), round(column + share * long * np.cos(turn))
             assert 0 <= y < high and 0 <= x < wide
             assert abs(values[y, x] - level) < (isolines._BEND + 1.5) * unit * most[row, column] + 1e-6

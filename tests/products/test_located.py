@@ -23,7 +23,7 @@ from junctura.products._field import Field
 from junctura.products._grid import Grid, directions, gaussian_latitudes, grid
 from junctura.products._interpolate import to_grid
 from junctura.products._make import Transforms
-from junctura.products._map.sampling import samples
+from junctura.products._map.sampling import CellSamples, samples
 from junctura.products._map.seen import view_of
 from junctura.products._operations import Crop, ToGrid, Turn
 from junctura.products._outputs import Output
@@ -395,6 +395,7 @@ def test_a_map_has_what_is_in_the_cells_and_nothing_outside(kind: str, projectio
 def test_a_map_of_what_is_missing_in_a_cell_is_that_of_the_nearest() -> None:
     lies = _field("lambert").grid
     found = samples(lies, view_of(lies, Output("png", width=200)))
+    assert isinstance(found, CellSamples)
     values = np.ones(lies.lines)
     values[20:30, 20:40] = np.nan
     made = found.of(values.ravel())

@@ -100,12 +100,12 @@ def truth(message: bytes) -> Truth:
             values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
         if keys["gridType"] == "sh":
             return Truth(Points(np.empty(0), np.empty(0), values), keys)
-        if int(keys["scanningMode"]) & 16:
+        if int(keys["scanningMode"] or 0) & 16:
             # EcCodes gives values as they lie in the message, and places as though every row went one way.
-            values = values.reshape(-1, int(keys["Ni"]))
+            values = values.reshape(-1, int(keys["Ni"] or 1))
             values[1::2] = values[1::2, ::-1].copy()
-        places = (eccodes.codes_get_array(handle, f"{axis}itudes") for axis in ("lat", "long"))
-        return Truth(Points(*places, values.ravel()), keys)
+        north, east = (eccodes.codes_get_array(handle, f"{axis}itudes") for axis in ("lat", "long"))
+        return Truth(Points(north, east, values.ravel()), keys)
     finally:
         eccodes.codes_release(handle)
 
