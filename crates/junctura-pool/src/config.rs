@@ -51,7 +51,7 @@ pub struct Config {
     pub leaving_at_once: usize,
     /// How many objects an event delivers to follows before others get their turn.
     pub delivered_at_once: usize,
-    /// What concerns more objects than this at once is done in parts, between which others get their turn.
+    /// A request that concerns more objects than this is done in parts, between which other requests are served.
     pub changed_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
     pub looked_at_once: usize,

@@ -32,7 +32,7 @@ impl Relay {
             }
             self.newest += 1;
             let number = self.newest;
-            // Begun in their order, whoever speaks first: a lower number that comes later is one that is over.
+            // Channels begin in the order of their numbers: a lower number that arrives later is of a channel that has ended.
             self.common.speak_on(number);
             let local = LocalCarrier::new(carrier);
             self.channels.push(Channel::numbered(number, self.common.side, local));
@@ -40,7 +40,7 @@ impl Relay {
         Ok(has_moved)
     }
 
-    /// Ends the oldest channel whose client has not introduced itself. The other end hears of that before it hears of another
+    /// Ends the oldest channel whose client has not introduced itself. The other end receives that before it receives another
     /// channel. Whether there was one.
     fn evict_silent(&mut self) -> bool {
         let silent = self.channels.iter_mut().filter(|channel| !channel.is_introduced());
@@ -53,7 +53,7 @@ impl Relay {
         self.close_ended()
     }
 
-    /// The other end goes on with this channel. A client's end begins one by that.
+    /// The records that follow are of this channel. The client's end begins a channel in this way.
     pub(super) fn hear(&mut self, number: u32) {
         self.hears = number;
         let Some(door) = self.door.as_mut().filter(|_| number > self.newest) else {

@@ -117,7 +117,7 @@ fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
     first.send(&mut hello).unwrap();
     let silent = [connect(&mut relay), connect(&mut relay)];
     assert_eq!(silent[1].1, [1, 2, 3]);
-    // The oldest one that has not introduced itself goes, and is told why.
+    // The oldest one that has not introduced itself is evicted, and its error states why.
     let newest = [connect(&mut relay), connect(&mut relay)];
     assert_eq!((&newest[0].1[..], &newest[1].1[..]), (&[1, 3, 4][..], &[1, 4, 5][..]));
     for (mut evicted, _) in silent {

@@ -10,7 +10,7 @@
 //! version of anything, and nobody new is owed it. Whoever comes upon it all the same, by its key or in the queue of a follow,
 //! lets it go first. What follows from its end comes with its turn: the events, the tombstone, the memory, the figures.
 //!
-//! What concerns more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) at once is itself done in parts, in the same queue: a retire, the objects that
+//! A change of more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) is itself done in parts, in the same queue: a retire, the objects that
 //! a new requirement is owed, the end of a requirement or of a reader with a long queue. An object is as it was until its turn has come.
 //!
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
@@ -125,7 +125,7 @@ impl Backlog {
         self.queue.pop_front()
     }
 
-    /// What was taken is not done yet.
+    /// The entry that was taken is not done yet.
     fn put_back(&mut self, left: Left) {
         self.went -= 1;
         self.queue.push_front(left);

@@ -157,7 +157,7 @@ impl Core {
         }
     }
 
-    /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it goes on waiting.
+    /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it still waits.
     fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
         let lease = self.waiting_leases.get(turn)?;
         let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);

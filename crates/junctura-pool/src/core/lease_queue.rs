@@ -1,6 +1,6 @@
 //! Leases that wait for memory, in the order in which they came.
 //!
-//! A lease that is larger than what is free must not keep smaller ones from it for ever, and they must not take for ever what comes free
+//! A lease that is larger than what is free must not block smaller ones without end, and they must not take all memory that becomes free
 //! for it:
 //!
 //! ```text

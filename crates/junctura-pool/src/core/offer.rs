@@ -525,7 +525,7 @@ pub(super) struct Identity {
     pub(super) on_same_key: SameKey,
 }
 
-/// What an offer has become.
+/// The outcome of an offer.
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
     pub(super) object: u32,

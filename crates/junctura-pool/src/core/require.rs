@@ -68,11 +68,11 @@ struct Beginning {
     left: Vec<u32>,
     /// The newest version then: one with a higher number came later.
     newest: u64,
-    /// Whose request waits for its end.
+    /// The request that is answered at its end.
     asker: Option<(u32, u64)>,
 }
 
-/// What a requirement was owed that has ended.
+/// The objects that a requirement was owed when it ended.
 pub(super) struct Disowned(BTreeMap<u64, Owed>);
 
 /// Whom a requirement goes with.
