@@ -17,8 +17,10 @@ ROWS, COLUMNS = 4, 5
 def message(sample: str, values: Any = None, arrays: Mapping[str, Any] | None = None, **keys: Any) -> bytes:
     """A message of a sample with these keys; a value that is NaN is missing by the bitmap."""
     handle = eccodes.codes_grib_new_from_samples(sample)
+    # Samples have one value and no bits. With bits, ecCodes would read values behind the message to pack them again.
+    packing_first = sorted(keys.items(), key=lambda item: item[0] != "packingType")
     try:
-        for key, value in keys.items():
+        for key, value in packing_first:
             eccodes.codes_set(handle, key, value)
         for key, value in (arrays or {}).items():
             eccodes.codes_set_array(handle, key, value)
