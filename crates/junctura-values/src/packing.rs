@@ -291,8 +291,9 @@ fn extremes(values: &[f64]) -> Option<(f64, f64)> {
     let (mut least, mut greatest) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
-        least = std::array::from_fn(|lane| less(chunk[lane], least[lane]));
-        greatest = std::array::from_fn(|lane| greater(chunk[lane], greatest[lane]));
+        for ((least, greatest), value) in least.iter_mut().zip(&mut greatest).zip(chunk) {
+            (*least, *greatest) = (less(*value, *least), greater(*value, *greatest));
+        }
     }
     for &value in rest {
         (least[0], greatest[0]) = (less(value, least[0]), greater(value, greatest[0]));

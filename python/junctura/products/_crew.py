@@ -21,6 +21,7 @@ import junctura
 from junctura import _machine
 from junctura.errors import Unavailable
 from junctura.products import _tasks
+from junctura.products._operations._places import ToGrid
 from junctura.products._questions import take_all
 from junctura.products._recipe import Recipe
 from junctura.products._tasks import Done, Job, Task
@@ -31,11 +32,12 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 _WORKER_MEMORY = 1 << 30
-# What writes a format, by formats. Zarr and PyArrow are not there: what a fork server loads must not start threads.
+# What writes a format, by formats. PyArrow is not there: what a fork server loads must not start threads.
 _WRITERS = {
     "grib2": ("junctura.products._outputs.grib2",),
     "netcdf": ("junctura.products._outputs.netcdf", "netCDF4"),
     "png": ("junctura.products._map.picture",),
+    "zarr": ("junctura.products._outputs.zarr_group", "zarr"),
 }
 # So many more than there are workers may die one after another before the broker gives up.
 _DEATHS_MAX = 20
@@ -163,14 +165,15 @@ class Processes(Crew):
         self._in_a_row = 0
         # By their numbers, those that have said that they are there.
         self.workers: set[int] = set()
-        self._libraries: Sequence[str] = ()
+        # What the fork server is told to load.
+        self._loaded: Sequence[str] = ()
         self._fork_server: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
     def begin(self, job: Job) -> None:
         self.pool.require("kind=task", name=_tasks.GROUP, group=True)
         super().begin(job)
-        self._libraries = libraries(job.recipes)
+        self._loaded = [*libraries(job.recipes), *(f"--param={param}" for param in described(job.recipes))]
         self._start()
 
     def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
@@ -199,7 +202,7 @@ class Processes(Crew):
             command = [sys.executable, "-m", "junctura.products._fork_server", str(descriptor), self.pool.url]
             environment = {**KEEP_MEMORY, **os.environ, **ONE_THREAD}
             self._fork_server = subprocess.Popen(
-                [*command, *self._libraries], env=environment, stdin=subprocess.DEVNULL, pass_fds=[descriptor]
+                [*command, *self._loaded], env=environment, stdin=subprocess.DEVNULL, pass_fds=[descriptor]
             )
         self._ask_for(self.count)
 
@@ -276,4 +279,12 @@ def _kill_group(leader: int) -> None:
 
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
     """The modules that a fork server loads for workers that make these products; none of them starts threads."""
-    return sorted({"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))})
+    found = {"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))}
+    if any(isinstance(step, ToGrid) for recipe in recipes for step in recipe.operations):
+        found.add("scipy.sparse")
+    return sorted(found)
+
+
+def described(recipes: Sequence[Recipe]) -> list[str]:
+    """Parameters whose names and units are written into products: one, after which ecCodes has read its tables."""
+    return [str(recipe.params[0]) for recipe in recipes if recipe.output.format in _WRITERS][:1]

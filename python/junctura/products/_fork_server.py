@@ -1,7 +1,7 @@
 """A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
 
-The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS LIBRARY ...``. The descriptor is a socket
-that keeps messages apart:
+The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS [--param PARAM] LIBRARY ...``. The descriptor
+is a socket that keeps messages apart:
 
 ```text
   start COUNT        crew     as many workers more
@@ -25,6 +25,7 @@ import socket
 from collections.abc import Sequence
 
 from junctura.products import _worker
+from junctura.products._outputs._parameters import read_tables
 
 
 def main() -> None:
@@ -34,22 +35,26 @@ def main() -> None:
     parser.add_argument("descriptor", type=int, help="of the socket")
     parser.add_argument("pool", help="where the broker's pool is")
     parser.add_argument("libraries", nargs="*", help="what workers will import")
+    parser.add_argument("--param", help="a parameter whose name and units workers will write")
     arguments = parser.parse_args()
     channel = socket.socket(fileno=arguments.descriptor)
     channel.set_inheritable(False)
     # Who leads a session has a group already.
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
-    _load(arguments.libraries)
+    _load(arguments.libraries, arguments.param)
     if ForkServer(channel).tend():
         _worker.work(arguments.pool)
 
 
-def _load(libraries: Sequence[str]) -> None:
+def _load(libraries: Sequence[str], param: str | None) -> None:
+    # A worker that needs what is not there says so.
     for library in libraries:
-        # A worker that needs it says that it is not there.
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
+    if param is not None:
+        with contextlib.suppress(ImportError):
+            read_tables(param)
     # What is there now is never collected, so that its memory stays shared.
     gc.collect()
     gc.freeze()
