@@ -37,7 +37,7 @@ _PACKAGES: dict[Format, tuple[str, ...]] = {
     "grib2": ("eccodes",),
     "netcdf": ("eccodes", "netCDF4"),
     "zarr": ("eccodes", "zarr"),
-    "png": ("pillow",),
+    "png": ("pillow", "isal"),
     "csv": (),
     "parquet": ("pyarrow",),
 }
