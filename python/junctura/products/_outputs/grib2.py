@@ -118,15 +118,17 @@ def _message(field: Field, to: Output) -> bytes:
         local_of(field.header),
         is_surface=_is_at_surface(field),
     )
-    message = eccodes.codes_clone(template.message)
+    values = _values(field, is_what)
+    with template.lock:
+        # Its times are those of the field that came last.
+        _set(template.message, _subject(field), _time_keys(is_what))
+        _check_range(template.message, field, is_what)
+        header = bytes(eccodes.codes_get_message(template.message))
+    packed = _with_values(header, values, to.bits) if to.packing == "simple" else None
+    if packed is not None:
+        return packed
+    message = eccodes.codes_new_from_message(header)
     try:
-        _set(message, _subject(field), _time_keys(is_what))
-        _check_range(message, field, is_what)
-        values = _values(field, is_what)
-        if to.packing == "simple":
-            packed = _with_values(bytes(eccodes.codes_get_message(message)), values, to.bits)
-            if packed is not None:
-                return packed
         _set_values(message, field, values)
         return bytes(eccodes.codes_get_message(message))
     finally:
@@ -138,10 +140,11 @@ def _subject(field: Field) -> str:
 
 
 class _Template:
-    """A message to be copied; goes with the last who has it."""
+    """A message that has all but times and values; goes with the last who has it."""
 
     def __init__(self, message: int) -> None:
         self.message = message
+        self.lock = _forks.Lock()
         self._release = needed("eccodes", "products").codes_release
         self._is_ending = sys.is_finalizing
 
