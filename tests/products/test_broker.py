@@ -474,7 +474,7 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
         _tasks.keep(pool, 7, [one, two])
         _tasks.keep(pool, 7, [one, two])
         kept = _tasks.kept(pool, 7)
-        _tasks.free(pool, 7)
+        _tasks.free(pool, [7])
         assert pool.list("") == []
         _tasks.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
         for made, field in zip(kept, (one, two), strict=True):

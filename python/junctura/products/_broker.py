@@ -473,9 +473,7 @@ class Broker:
             self.observer(event)
 
     def _free(self, nodes: Iterable[int]) -> None:
-        for node in nodes:
-            if self.graph.nodes[node].is_kept:
-                _tasks.free(self.pool, node)
+        _tasks.free(self.pool, (node for node in nodes if self.graph.nodes[node].is_kept))
 
 
 def _crew(workers: int | None, dask: str | Path | distributed.Client | None, room: int) -> Crew:

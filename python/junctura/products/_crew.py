@@ -39,6 +39,8 @@ _WRITERS = {
     "png": ("junctura.products._map.picture",),
     "zarr": ("junctura.products._outputs.zarr_group", "zarr"),
 }
+# Each request to the pool costs more than the few hundred bytes of a task and its answer that stay there meanwhile.
+_FORGOTTEN_AT_ONCE = 32
 # So many more than there are workers may die one after another before the broker gives up.
 _DEATHS_MAX = 20
 
@@ -78,6 +80,8 @@ class Crew(abc.ABC):
         self.pool, self.limit = pool, limit
         self.deaths = 0
         self._answers: junctura.Follow | None = None
+        # Tasks whose answers have been read, and lie in the pool still.
+        self._answered: list[int] = []
 
     def begin(self, job: Job) -> None:
         """From now on tasks may be given."""
@@ -89,7 +93,7 @@ class Crew(abc.ABC):
         """Has a task done; of those that wait the one that is due first goes first."""
 
     def take(self, each: Callable[[Done], None]) -> int:
-        """Takes what has come of tasks, whose number is then forgotten; returns how many those were.
+        """Takes what has come of tasks, which are forgotten some time later; returns how many those were.
 
         Raises
         ------
@@ -102,7 +106,7 @@ class Crew(abc.ABC):
             with obj:
                 done = _tasks.read_done(bytes(obj))
             each(done)
-            self._forget(done.number)
+            self._took(done.number)
 
         assert self._answers is not None
         count, has_ended = take_all(self._answers, read)
@@ -110,8 +114,15 @@ class Crew(abc.ABC):
             raise Unavailable(self.pool.url, "the broker's pool has ended")
         return count
 
-    def _forget(self, number: int) -> None:
-        _tasks.forget(self.pool, f"done/{number}")
+    def _took(self, number: int) -> None:
+        """The answer to a task was read."""
+        self._answered.append(number)
+        if len(self._answered) == _FORGOTTEN_AT_ONCE:
+            self._forget(self._answered)
+            self._answered.clear()
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        _tasks.forget(self.pool, *(f"done/{number}" for number in numbers))
 
     @property
     @abc.abstractmethod
@@ -185,10 +196,10 @@ class Processes(Crew):
             self._in_a_row = 0
         return count
 
-    def _forget(self, number: int) -> None:
+    def _forget(self, numbers: Sequence[int]) -> None:
         # In this order: whoever gets the task again looks for the answer, and then for the task.
-        _tasks.forget(self.pool, f"task/{number}")
-        super()._forget(number)
+        _tasks.forget(self.pool, *(f"task/{number}" for number in numbers))
+        super()._forget(numbers)
 
     @property
     def descriptors(self) -> Collection[int]:

@@ -21,7 +21,7 @@ import os
 import queue
 import secrets
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,11 +182,13 @@ class Cluster(Crew):
             each(done)
         return len(given_up)
 
-    def _forget(self, number: int) -> None:
-        super()._forget(number)
-        _, task = self._futures.pop(number, (None, None))
-        if task is not None and task.inputs:
-            _tasks.forget(self.pool, f"begun/{number}/0")
+    def _took(self, number: int) -> None:
+        self._futures.pop(number, None)
+        super()._took(number)
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        super()._forget(numbers)
+        _tasks.forget(self.pool, *(f"begun/{number}/0" for number in numbers))
 
     def _count_deaths(self) -> int:
         count = 0

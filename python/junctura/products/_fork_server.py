@@ -1,7 +1,7 @@
 """A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
 
-The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS [--param PARAM] LIBRARY ...``. The descriptor
-is a socket that keeps messages apart:
+The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS [--param PARAM] LIBRARY ...``. The
+descriptor is a socket that keeps messages apart:
 
 ```text
   start COUNT        crew     as many workers more

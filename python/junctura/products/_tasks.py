@@ -19,7 +19,7 @@ import contextlib
 import itertools
 import json
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -275,19 +275,20 @@ def kept(pool: junctura.Pool, node: int) -> list[Field]:
     return fields
 
 
-def free(pool: junctura.Pool, node: int) -> None:
-    """Nobody needs the fields of a node any more."""
-    forget(pool, _name(node))
+def free(pool: junctura.Pool, nodes: Iterable[int]) -> None:
+    """Nobody needs the fields of these nodes any more."""
+    if names := [_name(node) for node in nodes]:
+        forget(pool, *names)
 
 
 def _name(node: int) -> str:
     return f"array/{node}"
 
 
-def forget(pool: junctura.Pool, name: str) -> None:
-    """Removes an object that everybody has read."""
-    with contextlib.suppress(junctura.NotFound, junctura.Gone):
-        pool.withdraw(name=name, timeout=0, force=True)
+def forget(pool: junctura.Pool, *names: str) -> None:
+    """Removes objects that everybody has read, where they are there."""
+    named = "/".join(f'"{name}"' for name in names)
+    pool.retire(f"name={named}", timeout=0, force=True)
 
 
 def _about(one: Field) -> tuple[str, str, dict[str, Any], dict[str, str]]:
