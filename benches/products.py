@@ -3,7 +3,8 @@
 A pool, a broker and its workers are processes as users have them; six members offer one field each, step after step,
 the next step when all products of the one before are there, and the last field of a step when the other five have been
 decoded and interpolated. Beside it stands what the libraries need for the same products by themselves, in one process
-(`products_libraries.py`): they, too, have the other five by then.
+(`products_libraries.py`): they, too, have the other five by then. Fields are sums of waves, as the atmosphere's are: a
+map of noise would be isolines everywhere.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import eccodes
 import numpy as np
+import numpy.typing as npt
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin
 from products_libraries import PLACES, Row, directly
 
@@ -74,10 +76,21 @@ def messages(steps: int) -> list[list[bytes]]:
         eccodes.codes_set(handle, "step", step)
         made.append([])
         for _ in range(MEMBERS):
-            eccodes.codes_set_values(handle, 1e4 + 300 * random.normal(size=8 * N * N))
+            eccodes.codes_set_values(handle, heights(random).ravel())
             made[-1].append(bytes(eccodes.codes_get_message(handle)))
     eccodes.codes_release(handle)
     return made
+
+
+def heights(random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """In rows and columns of F`N`: waves around the earth, the shorter the lower, in bands along the meridians."""
+    latitudes = np.arcsin(np.polynomial.legendre.leggauss(2 * N)[0][::-1])[:, np.newaxis]
+    longitudes = np.linspace(0, 2 * np.pi, 4 * N, endpoint=False)
+    found = np.broadcast_to(1e4 - 500 * np.sin(latitudes) ** 2, (2 * N, 4 * N))
+    for wave in range(1, 21):
+        height, east, north = random.normal(0, 400 / wave), *random.uniform(0, 2 * np.pi, 2)
+        found = found + height * np.cos(latitudes) * np.cos(wave * longitudes + east) * np.cos(wave * latitudes + north)
+    return found
 
 
 class Arrivals:
