@@ -51,13 +51,11 @@ class _Course:
 
 def _ensemble(members: Sequence[_Bytes], statistics: Sequence[tuple[str, float]], made: Sequence[_Bytes]) -> None: ...
 def _isolines(
-    pixels: tuple[_Bytes, _Bytes],
+    colours: _Bytes,
     values: _Bytes,
     wide: int,
     lines: Sequence[tuple[float, int]],
-    stroke: tuple[float, float, float, float],
+    stroke: tuple[float, float, float, float, float, float],
     inks: tuple[_Colour, _Colour],
 ) -> list[bytes]: ...
-def _blend(
-    colours: _Bytes, pixels: _Bytes, cover: _Bytes, inks: tuple[_Colour, _Colour], against: _Bytes | None = None
-) -> None: ...
+def _blend(colours: _Bytes, pixels: _Bytes, covers: tuple[_Bytes, _Bytes], inks: tuple[_Colour, _Colour]) -> None: ...

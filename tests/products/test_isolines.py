@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from junctura import errors
 from junctura._native import _blend, _isolines
 from junctura.products._map import isolines
 from junctura.products._map.coast import coastlines
-from junctura.products._map.ink import BRIGHT, DARK, Ink, _pieces
+from junctura.products._map.ink import BRIGHT, DARK, Ink, _around, _pieces
 from junctura.products._map.lettering import width
 from junctura.products._map.projection import View
 
@@ -38,23 +39,23 @@ def with_gaps(high: int = 300, wide: int = 500) -> Any:
 FIELDS = {"noise": noise, "waves": waves, "gaps": with_gaps}
 
 
-INKS = (BRIGHT, DARK)
+INKS = (DARK, BRIGHT)
 
 
-def drawn(values: Any, lines: Any, stroke: Any) -> tuple[Any, list[Any]]:
+def drawn(values: Any, lines: Any, stroke: Any, halo: tuple[float, float] = (0, 0)) -> tuple[Any, list[Any]]:
     """How much of each pixel is covered, to a 200th, and the crossings of each line."""
-    under = np.full((values.size, 4), 255, np.uint8)
-    pixels = np.full_like(under, 200)
-    crossings = _isolines((pixels, under), values, values.shape[1], lines, stroke, ((0, 0, 0), (0, 0, 0)))
-    assert (pixels[:, 3] == 200).all() and (under == 255).all()
+    pixels = np.full((values.size, 4), 200, np.uint8)
+    crossings = _isolines(pixels, values, values.shape[1], lines, (*stroke, *halo), ((0, 0, 0), (0, 0, 0)))
+    assert (pixels[:, 3] == 200).all()
     return (1 - pixels[:, 0] / 200).reshape(values.shape), [np.frombuffer(one, np.int64) for one in crossings]
 
 
+@pytest.mark.parametrize("halo", [(0, 0), (1.5, 0.5)])
 @pytest.mark.parametrize("levels", [LEVELS, UNEVEN, (0.5,)])
 @pytest.mark.parametrize("field", FIELDS)
-def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> None:
+def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...], halo: tuple[float, float]) -> None:
     values, margin, wide, strength = FIELDS[field](), 7, 1.5, 0.75
-    found, crossings = drawn(values, [(level, margin) for level in levels], (wide, 3, 0, strength))
+    found, crossings = drawn(values, [(level, margin) for level in levels], (wide, 3, 0, strength), halo)
     down, right = np.gradient(values)
     most = np.hypot(down, right).astype(np.float64)
     lines = np.array(levels)
@@ -62,9 +63,12 @@ def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> N
     away = np.abs(values - lines[at])
     apart = np.diff(lines).min() if len(lines) > 1 else np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
-        expected = np.nan_to_num((wide / 2 + 0.5 - away / most) * np.minimum(1, apart / (3 * most))).clip(0, 1)
+        faded = np.minimum(1, apart / (3 * most))
+        line, around = (
+            np.nan_to_num((reach + 0.5 - away / most) * faded).clip(0, 1) for reach in (wide / 2, wide / 2 + halo[0])
+        )
     # Colors are whole numbers.
-    np.testing.assert_allclose(found, strength * expected, atol=1.02 / 200)
+    np.testing.assert_allclose(found, 1 - (1 - strength * line) * (1 - halo[1] * around), atol=1.02 / 200)
     inner = np.zeros(values.shape, bool)
     inner[margin:-margin, margin:-margin] = True
     for number, one in enumerate(crossings):
@@ -75,7 +79,7 @@ def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...]) -> N
 
 def labels_of(values: Any, levels: tuple[float, ...], unit: float) -> list[isolines.Label]:
     pixels = np.zeros((values.size, 4), np.uint8)
-    return isolines.draw(pixels, pixels.copy(), values, levels, 0, unit)
+    return isolines.draw(pixels, values, levels, 0, unit)
 
 
 @pytest.mark.parametrize("unit", [0.88, 1.0, 2.5])
@@ -116,43 +120,61 @@ def test_ink_is_put_on_as_numpy_does() -> None:
     random = np.random.default_rng(2)
     colours = random.integers(0, 256, (5000, 4), np.uint8)
     pixels = random.choice(5000, 900, replace=False)
-    cover = random.random(900, np.float32)
-    under = colours[pixels, :3].astype(np.float32)
-    brightness = colours[pixels, :3].astype(int) @ np.array([299, 587, 114])
-    for against in (False, True):
-        ink = np.where((brightness < 118_000)[:, None], BRIGHT, DARK) if against else np.array([(200, 10, 90)])
-        expected = colours.copy()
-        expected[pixels, :3] = under * (1 - cover[:, None]) + ink.astype(np.float32) * cover[:, None]
-        made = colours.copy()
-        Ink(pixels, cover).onto(made, colours if against else (200, 10, 90))
-        np.testing.assert_array_equal(made, expected)
+    line, halo = random.random((2, 900), np.float32)
+    made = colours.copy()
+    Ink(pixels, line, halo).onto(made)
+    expected = colours.copy()
+    with_halo = colours[pixels, :3] * (1 - halo[:, None]) + np.array(BRIGHT, np.float32) * halo[:, None]
+    expected[pixels, :3] = with_halo * (1 - line[:, None]) + np.array(DARK, np.float32) * line[:, None]
+    np.testing.assert_array_equal(made, expected)
+
+
+def test_a_line_has_one_ink_on_all_colors() -> None:
+    """Where dark and light classes meet it does not change."""
+    values = np.broadcast_to(np.arange(40, dtype=np.float32), (60, 40)).copy()
+    pixels = np.full((values.size, 4), 250, np.uint8)
+    pixels.reshape(60, 40, 4)[::2] = 10
+    isolines.draw(pixels, values, (20.0,), 0, 1.0)
+    line, halo, beside = pixels.reshape(60, 40, 4)[:, [20, 21, 25], 0].astype(int).T
+    assert (line < 60).all() and (halo[::2] > 60).all() and (halo[1::2] > 150).all()
+    assert set(beside) == {10, 250}
+
+
+@pytest.mark.parametrize("reach", [1, 2, 5, 100])
+def test_a_halo_is_the_greatest_cover_around_a_pixel(reach: int) -> None:
+    cover = np.where(np.random.default_rng(3).random((30, 41)) < 0.02, 200, 0).astype(np.uint8)
+    expected = ndimage.maximum_filter(cover, 2 * reach + 1, mode="constant")
+    np.testing.assert_array_equal(_around(cover, reach), expected)
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     colours, pixels, cover = np.zeros((6, 4), np.uint8), np.array([6]), np.ones(1, np.float32)
+    covers, stroke = (cover, cover.copy()), (1, 3, 0, 1, 1, 0.5)
     with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-        _blend(colours, pixels, cover, INKS)
-    with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-        _blend(colours, np.array([2]), cover, INKS, colours[:2].copy())
+        _blend(colours, pixels, covers, INKS)
+    for given in ((cover, np.ones(2, np.float32)), (np.ones(2, np.float32), cover)):
+        with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
+            _blend(colours, np.array([2]), given, INKS)
+    overlapping = colours.view(np.float32)[:1, 0]
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.array([2]), cover, INKS, colours)
+        _blend(colours, np.array([2]), (overlapping, cover), INKS)
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.arange(6)[::2], np.ones(3, np.float32), INKS)
+        _blend(colours, np.arange(6)[::2], (np.ones(3, np.float32), np.ones(3, np.float32)), INKS)
     with pytest.raises(errors.InvalidArgument, match="expected pixels of 64 bits"):
-        _blend(colours, np.array([2], np.int32), cover, INKS)
+        _blend(colours, np.array([2], np.int32), covers, INKS)
     values = np.zeros((2, 3), np.float32)
-    for given, cause in (
+    for wrong, cause in (
         (values[:, ::2], "arrays without gaps"),
         (values[:1], "not as many as values"),
         (values.astype(np.float64), "not as many as values"),
     ):
         with pytest.raises(errors.InvalidArgument, match=cause):
-            _isolines((colours, colours.copy()), given, 3, [(0.0, 1)], (1, 3, 0, 1), INKS)
+            _isolines(colours, wrong, 3, [(0.0, 1)], stroke, INKS)
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _isolines((colours, colours), values, 3, [(0.0, 1)], (1, 3, 0, 1), INKS)
+        _isolines(colours, colours.view(np.float32)[:, 0], 3, [(0.0, 1)], stroke, INKS)
     assert not colours.any()
     none = np.zeros(0, np.int64)
-    _blend(colours, none, np.zeros(0, np.float32), INKS)
+    _blend(colours, none, (np.zeros(0, np.float32), np.zeros(0, np.float32)), INKS)
 
 
 @pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])

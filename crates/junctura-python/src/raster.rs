@@ -9,74 +9,63 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::buffer::{Lent, LentMut, are_apart};
 use crate::error::invalid;
 
-/// Draws lines of equal value onto pixels of four bytes, by the values of these in single precision, in rows of so many:
-/// light where the second colors are dark, and dark where they are light.
+/// Draws lines of equal value, each with a halo, onto pixels of four bytes, by the values of these in single precision, in
+/// rows of so many.
 ///
 /// Lines are values, upwards, each with how far crossings are from the edges at least; the stroke is its width, at which
-/// distance lines fade, how small a change is none, and how much of what is below lines cover. Returns of each line the
-/// pixels that it runs through, as whole numbers of 64 bits.
+/// distance lines fade, how small a change is none, how much of what is below lines cover, how far the halo reaches
+/// beyond them, and how much of what is below the halo covers. The inks are those of lines and halos. Returns of each
+/// line the pixels that it runs through, as whole numbers of 64 bits.
 #[pyfunction]
 #[pyo3(name = "_isolines")]
 pub(crate) fn draw_lines<'py>(
     py: Python<'py>,
-    pixels: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    colours: &Bound<'py, PyAny>,
     values: &Bound<'py, PyAny>,
     wide: usize,
     lines: Vec<(f32, usize)>,
-    stroke: (f32, f32, f32, f32),
+    stroke: (f32, f32, f32, f32, f32, f32),
     inks: (Colour, Colour),
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let ((colours, against), (light, dark)) = (pixels, inks);
-    let (mut colours, read) = borrow(py, &colours, [Some(values), Some(&against), None])?;
+    let (mut colours, read) = borrow(py, colours, &[values])?;
     let values = <[f32]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong(py))?;
     let lines: Vec<Line> = lines
         .into_iter()
         .map(|(value, margin)| Line { value, margin })
         .collect();
-    let (width, fade, flat, strength) = stroke;
+    let (width, fade, flat, strength, halo, veil) = stroke;
     let stroke = Stroke {
         width,
         fade,
         flat,
         strength,
+        halo,
+        veil,
     };
-    let ink = Ink::Contrast {
-        against: read[1].bytes(),
-        light,
-        dark,
-    };
+    let (line, halo) = inks;
     let into = colours.bytes();
-    let crossings = py.detach(|| isolines(into, values, wide, &lines, stroke, ink));
+    let crossings = py.detach(|| isolines(into, values, wide, &lines, stroke, Ink { line, halo }));
     let crossings = crossings.ok_or_else(|| invalid(py, "pixels", "not as many as values"))?;
     Ok(crossings.iter().map(|one| PyBytes::new(py, one.as_bytes())).collect())
 }
 
-/// Puts ink onto pixels of four bytes: in one color, or in a light one where the colors of `against` are dark, and in a
-/// dark one where they are light.
+/// Puts lines and their halos onto pixels of four bytes, of each of which both cover a part, in their inks.
 #[pyfunction]
-#[pyo3(name = "_blend", signature = (colours, pixels, cover, inks, against=None))]
+#[pyo3(name = "_blend")]
 pub(crate) fn put_ink(
     py: Python<'_>,
     colours: &Bound<'_, PyAny>,
     pixels: &Bound<'_, PyAny>,
-    cover: &Bound<'_, PyAny>,
+    covers: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     inks: (Colour, Colour),
-    against: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let (mut colours, read) = borrow(py, colours, [Some(pixels), Some(cover), against])?;
+    let (mut colours, read) = borrow(py, colours, &[pixels, &covers.0, &covers.1])?;
     let pixels = <[u64]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong(py))?;
-    let cover = <[f32]>::ref_from_bytes(read[1].bytes()).map_err(|_| wrong(py))?;
-    let (light, dark) = inks;
-    let ink = match read.get(2) {
-        None => Ink::One(light),
-        Some(against) => Ink::Contrast {
-            against: against.bytes(),
-            light,
-            dark,
-        },
-    };
+    let cover = |number: usize| <[f32]>::ref_from_bytes(read[number].bytes()).map_err(|_| wrong(py));
+    let (on_line, on_halo) = (cover(1)?, cover(2)?);
+    let (line, halo) = inks;
     let into = colours.bytes();
-    if py.detach(|| blend(into, pixels, cover, ink)) {
+    if py.detach(|| blend(into, pixels, on_line, on_halo, Ink { line, halo })) {
         return Ok(());
     }
     Err(invalid(py, "pixels", "not all are there"))
@@ -86,11 +75,13 @@ pub(crate) fn put_ink(
 fn borrow<'py>(
     py: Python<'py>,
     written: &Bound<'py, PyAny>,
-    read: [Option<&Bound<'py, PyAny>>; 3],
+    read: &[&Bound<'py, PyAny>],
 ) -> PyResult<(LentMut, Vec<Lent>)> {
     let written = [PyUntypedBuffer::get(written)?];
-    let read = read.into_iter().flatten().map(PyUntypedBuffer::get);
-    let read: Vec<PyUntypedBuffer> = read.collect::<PyResult<_>>()?;
+    let read: Vec<PyUntypedBuffer> = read
+        .iter()
+        .map(|one| PyUntypedBuffer::get(one))
+        .collect::<PyResult<_>>()?;
     if !are_apart(&read, &written) || read.iter().any(|buffer| !buffer.is_c_contiguous()) {
         return Err(invalid(
             py,

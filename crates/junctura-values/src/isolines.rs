@@ -25,6 +25,10 @@ pub struct Stroke {
     pub flat: f32,
     /// How much of what is below a line covers, up to 1.
     pub strength: f32,
+    /// How far the halo reaches beyond the line on either side, in pixels.
+    pub halo: f32,
+    /// How much of what is below the halo covers, up to 1.
+    pub veil: f32,
 }
 
 /// Draws lines onto pixels of four bytes, by their values, in rows of so many; the values of the lines are in order,
@@ -40,24 +44,24 @@ pub fn isolines(
     wide: usize,
     lines: &[Line],
     stroke: Stroke,
-    ink: Ink<'_>,
+    ink: Ink,
 ) -> Option<Vec<Vec<u64>>> {
-    let is_one_size = colours.len() == 4 * values.len() && ink.covers(values.len());
-    is_one_size.then(|| {
-        touched(values, wide, lines, stroke, |pixel, cover| {
+    (colours.len() == 4 * values.len()).then(|| {
+        touched(values, wide, lines, stroke, |pixel, line, halo| {
             // It is there.
-            let _ = put(colours, pixel, stroke.strength * cover, ink);
+            let _ = put(colours, pixel, stroke.strength * line, stroke.veil * halo, ink);
         })
     })
 }
 
-/// Tells of each pixel that lines touch how much of it is covered, up to 1; returns what `isolines` does.
+/// Tells of each pixel that lines touch how much of it the line covers, and how much its halo, up to 1; returns what
+/// `isolines` does.
 fn touched(
     values: &[f32],
     wide: usize,
     lines: &[Line],
     stroke: Stroke,
-    mut touch: impl FnMut(usize, f32),
+    mut touch: impl FnMut(usize, f32, f32),
 ) -> Vec<Vec<u64>> {
     let mut crossings = vec![Vec::new(); lines.len()];
     let high = values.len().checked_div(wide).unwrap_or(0);
@@ -68,6 +72,7 @@ fn touched(
     let apart = lines.windows(2).map(|pair| pair[1].value - pair[0].value);
     let apart = apart.fold(f32::INFINITY, f32::min);
     let reach = stroke.width / 2.0 + 0.5;
+    let with_halo = reach + stroke.halo;
     for (y, row) in values.chunks_exact(wide).enumerate() {
         let (above, below) = (y.saturating_sub(1), (y + 1).min(high - 1));
         let rows = (below - above) as f32;
@@ -79,20 +84,18 @@ fn touched(
             let at = nearest.find(*value);
             let away = (value - lines[at].value).abs();
             // Most pixels are far from all lines. What is no number is not near.
-            let is_near = away < reach * (down.abs() + right.abs());
+            let is_near = away < with_halo * (down.abs() + right.abs());
             if !is_near {
                 continue;
             }
             let steep = length(down, right);
-            if steep <= stroke.flat || away >= reach * steep {
+            if steep <= stroke.flat || away >= with_halo * steep {
                 continue;
             }
             let pixel = y * wide + x;
             let faded = (apart / (stroke.fade * steep)).min(1.0);
-            let cover = ((reach - away / steep) * faded).min(1.0);
-            if cover > 0.0 {
-                touch(pixel, cover);
-            }
+            let cover = |reach: f32| ((reach - away / steep) * faded).clamp(0.0, 1.0);
+            touch(pixel, cover(reach), cover(with_halo));
             let margin = lines[at].margin;
             let is_inside = x >= margin && y >= margin && x + margin < wide && y + margin < high;
             if away < 0.5 * steep && is_inside {
@@ -159,6 +162,8 @@ mod tests {
         fade: 3.0,
         flat: 1e-5,
         strength: 1.0,
+        halo: 0.0,
+        veil: 0.0,
     };
 
     fn lines(values: &[f32], margin: usize) -> Vec<Line> {
@@ -168,7 +173,7 @@ mod tests {
     /// Pixels, how much of each is covered, and crossings.
     fn found(values: &[f32], wide: usize, lines: &[Line]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
         let (mut pixels, mut covers) = (Vec::new(), Vec::new());
-        let crossings = touched(values, wide, lines, STROKE, |pixel, cover| {
+        let crossings = touched(values, wide, lines, STROKE, |pixel, cover, _| {
             pixels.push(pixel);
             covers.push(cover);
         });
@@ -185,6 +190,21 @@ mod tests {
         let columns = |pixels: &[u64]| pixels.iter().map(|pixel| pixel % 20).collect::<Vec<_>>();
         assert_eq!(columns(&crossings[0]), [5; 10]);
         assert_eq!(columns(&crossings[1]), [15; 10]);
+    }
+
+    #[test]
+    fn a_halo_reaches_beyond_its_line_on_both_sides() {
+        let values: Vec<f32> = (0..200).map(|pixel| (pixel % 20) as f32).collect();
+        let stroke = Stroke { halo: 2.5, ..STROKE };
+        let mut halos = 0.0;
+        let mut lines_only = 0.0;
+        touched(&values, 20, &lines(&[10.0], 0), stroke, |_, line, halo| {
+            assert!(line <= halo);
+            lines_only += line;
+            halos += halo;
+        });
+        assert!((lines_only - 20.0).abs() < 1e-3, "{lines_only}");
+        assert!((halos - 70.0).abs() < 1e-3, "{halos}");
     }
 
     #[test]

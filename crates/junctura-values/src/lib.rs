@@ -14,6 +14,6 @@ mod isolines;
 mod packing;
 
 pub use ensemble::{Statistic, ensemble};
-pub use ink::{Colour, Ink, blend, is_dark};
+pub use ink::{Colour, Ink, blend};
 pub use isolines::{Line, Stroke, isolines};
 pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};

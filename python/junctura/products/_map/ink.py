@@ -1,6 +1,8 @@
 """Lines on a map: drawn large, made smooth by making them small, and kept as the pixels that they touch.
 
-Drawing sixty thousand points takes longer than all the rest of a map, and is the same for all maps of one view.
+Drawing sixty thousand points takes longer than all the rest of a map, and is the same for all maps of one view. Lines
+are dark, with a light halo beneath them, on all colors: a line that changed its ink with the color below it would look
+like a saw where colors meet.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ _TIMES = 3
 _KEPT_BYTES_MAX = 64 << 20
 DARK: Colour = (14, 18, 26)
 BRIGHT: Colour = (246, 245, 241)
-# Thousandths of 255: a color that is less bright is dark. There light and dark ink have the same contrast (WCAG 2).
-_DARK_BELOW = 118_000
 _COAST, _FAINT, _GRATICULE = 0.92, 0.5, 0.2
+# How much of what is below it the halo of a line covers, as a part of what the line does, and how far it reaches beyond
+# the line, in units.
+_VEIL, HALO = 0.55, 1.0
 # From so many pixels a degree on, the coarse coastlines look like it.
 _FINE_FROM = 1.6
 _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
@@ -34,32 +37,30 @@ _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 
 @dataclass(frozen=True)
 class Ink:
-    """Pixels, counted row by row, and how much of each ink covers."""
+    """Pixels, counted row by row, and how much of each a line covers, and its halo beneath it."""
 
     pixels: npt.NDArray[np.intp]
-    cover: npt.NDArray[np.float32]
+    line: npt.NDArray[np.float32]
+    halo: npt.NDArray[np.float32]
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return self.pixels.nbytes + self.cover.nbytes
+        return self.pixels.nbytes + self.line.nbytes + self.halo.nbytes
 
-    def onto(self, colours: Bytes, ink: Colour | Bytes) -> None:
-        """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue.
-
-        The ink has one color, or is light where the colors that are given for it are dark, and dark where they are
-        light.
-        """
-        if isinstance(ink, tuple):
-            _blend(colours, self.pixels, self.cover, (ink, ink))
-        else:
-            _blend(colours, self.pixels, self.cover, (BRIGHT, DARK), ink)
+    def onto(self, colours: Bytes, line: Colour = DARK, halo: Colour = BRIGHT) -> None:
+        """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue."""
+        _blend(colours, self.pixels, (self.line, self.halo), (line, halo))
 
 
-def is_dark(colour: Colour) -> bool:
-    """Whether it looks dark."""
-    red, green, blue = colour
-    return 299 * red + 587 * green + 114 * blue < _DARK_BELOW
+@dataclass(frozen=True)
+class _Layer:
+    """Lines of one kind: their width in units, and how much of what is below them they cover; of that, their halo."""
+
+    lines: Sequence[Line]
+    width: float
+    strength: float
+    veil: float = 0.0
 
 
 _kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
@@ -76,29 +77,45 @@ def ink(view: View, unit: float, *, with_coast: bool, with_borders: bool, is_fai
 
 def rim(view: View, unit: float) -> Ink:
     """The edge of a map that is no rectangle."""
-    return _kept.get((view, unit), lambda: _drawn(view, [([*_rim(view)], 1.6, 1.0)], unit), lambda made: made.nbytes)
+    return _kept.get(
+        (view, unit), lambda: _drawn(view, [_Layer([*_rim(view)], 1.6, 1.0)], unit), lambda made: made.nbytes
+    )
 
 
-def _lines(
-    view: View, with_coast: bool, with_borders: bool, strength: float
-) -> list[tuple[Sequence[Line], float, float]]:
-    """Lines, each with their width and how much they cover."""
-    layers: list[tuple[Sequence[Line], float, float]] = [([*_graticule(view)], 0.8, _GRATICULE)]
+def _lines(view: View, with_coast: bool, with_borders: bool, strength: float) -> list[_Layer]:
+    layers = [_Layer([*_graticule(view)], 0.8, _GRATICULE)]
     scale: Scale = "50m" if view.pixels_per_degree >= _FINE_FROM else "110m"
     if with_borders:
-        layers.append((borders(scale), 1.0, 0.6 * strength))
+        layers.append(_Layer(borders(scale), 1.0, 0.6 * strength, _VEIL))
     if with_coast:
-        layers.append((coastlines(scale), 1.25, strength))
+        layers.append(_Layer(coastlines(scale), 1.25, strength, _VEIL))
     return layers
 
 
-def _drawn(view: View, layers: Iterable[tuple[Sequence[Line], float, float]], unit: float) -> Ink:
+def _drawn(view: View, layers: Iterable[_Layer], unit: float) -> Ink:
     thin = max(0.7, unit / 1.4)
-    clear = np.ones(view.height * view.width, np.float32)
-    for lines, wide, strength in layers:
-        clear *= 1 - _cover(view, lines, thin * wide).ravel() * np.float32(strength / 255)
-    touched = np.flatnonzero(clear < 1)
-    return Ink(touched, 1 - clear[touched])
+    clear, without_halo = (np.ones(view.height * view.width, np.float32) for _ in range(2))
+    for layer in layers:
+        cover = _cover(view, layer.lines, thin * layer.width)
+        clear *= 1 - cover.ravel() * np.float32(layer.strength / 255)
+        if layer.veil:
+            around = _around(cover, max(1, round(HALO * unit)))
+            without_halo *= 1 - around.ravel() * np.float32(layer.veil * layer.strength / 255)
+    touched = np.flatnonzero((clear < 1) | (without_halo < 1))
+    return Ink(touched, 1 - clear[touched], 1 - without_halo[touched])
+
+
+def _around(cover: Bytes, reach: int) -> Bytes:
+    """The greatest value within so many pixels of each, along rows and columns."""
+    made = cover
+    for axis in (0, 1):
+        along = np.moveaxis(made.copy(), axis, 0)
+        rows = np.moveaxis(made, axis, 0)
+        for away in range(1, min(reach, len(rows) - 1) + 1):
+            np.maximum(along[away:], rows[:-away], out=along[away:])
+            np.maximum(along[:-away], rows[away:], out=along[:-away])
+        made = np.moveaxis(along, 0, axis)
+    return made
 
 
 def graticule_step(view: View) -> float:

@@ -9,21 +9,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter
 
 from junctura._native import _isolines
 from junctura.products._floats import Floats
-from junctura.products._map.ink import BRIGHT, DARK, Colour, is_dark
+from junctura.products._map.ink import BRIGHT, DARK, HALO
 from junctura.products._map.lettering import text, width
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 Singles: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.intp]
-_STRENGTH = 0.85
+# How much of what is below them lines cover, their halos, and the halos of letters.
+_STRENGTH, _VEIL, _VEIL_OF_LETTERS = 0.9, 0.4, 0.7
 # Lines nearer than so many pixels fade.
 _FADE_PX = 3.0
 _SIZE = 12.5
@@ -46,45 +47,44 @@ class Label:
         """Those of a map of this size that it covers, counted row by row."""
         half, tall = width(self.words, self.size) / 2 + self.size * 0.25, self.size * 0.62
         reach = int(half + tall) + 1
-        rows = slice(max(int(self.y) - reach, 0), min(int(self.y) + reach, high))
-        columns = slice(max(int(self.x) - reach, 0), min(int(self.x) + reach, wide))
-        y, x = np.mgrid[rows, columns]
-        turn = np.radians(self.angle)
-        along = (x - self.x) * np.cos(turn) - (y - self.y) * np.sin(turn)
-        across = (x - self.x) * np.sin(turn) + (y - self.y) * np.cos(turn)
-        is_in = (np.abs(along) < half) & (np.abs(across) < tall)
-        return np.asarray(y[is_in] * wide + x[is_in], np.intp)
+        rows = np.arange(max(int(self.y) - reach, 0), min(int(self.y) + reach, high))[:, None]
+        columns = np.arange(max(int(self.x) - reach, 0), min(int(self.x) + reach, wide))
+        sine, cosine = np.sin(np.radians(self.angle)), np.cos(np.radians(self.angle))
+        y, x = rows - self.y, columns - self.x
+        is_in = (np.abs(x * cosine - y * sine) < half) & (np.abs(x * sine + y * cosine) < tall)
+        return np.asarray((rows * wide + columns)[is_in], np.intp)
 
     def onto(self, made: Image.Image) -> None:
-        """Draws it, light on dark colors and dark on light ones."""
-        under = cast("Colour", made.getpixel((int(self.x), int(self.y))))
+        """Draws it with a halo."""
         turned = _letters(self.words, self.size).rotate(self.angle, Image.Resampling.BICUBIC, expand=True)
         place = (round(self.x - turned.width / 2), round(self.y - turned.height / 2))
-        made.paste(BRIGHT if is_dark(under) else DARK, place, turned)
+        for channel, colour in enumerate((BRIGHT, DARK)):
+            made.paste(colour, place, turned.getchannel(channel))
 
 
 @functools.lru_cache(maxsize=256)
 def _letters(words: str, size: float) -> Image.Image:
-    """How much of each pixel they cover."""
-    wide, high = round(width(words, size)) + 4, round(1.5 * size)
+    """How much of each pixel the halo covers, and how much the letters, as the first channels of a picture."""
+    reach = round(HALO * size / _SIZE)
+    wide, high = round(width(words, size)) + 4 + 2 * reach, round(1.5 * size) + 2 * reach
     plate = Image.new("L", (wide, high))
-    text(ImageDraw.Draw(plate), (2, high / 2 + 0.36 * size), words, size, 255)
-    return plate
+    text(ImageDraw.Draw(plate), (2 + reach, high / 2 + 0.36 * size), words, size, 255)
+    halo = plate.filter(ImageFilter.MaxFilter(2 * reach + 1)).point(lambda cover: round(_VEIL_OF_LETTERS * cover))
+    # One picture of three channels is turned faster than two of one.
+    return Image.merge("RGB", (halo, plate, plate))
 
 
-def draw(
-    pixels: Pixels, under: Pixels, values: Singles, levels: Sequence[float], power: int, unit: float
-) -> list[Label]:
+def draw(pixels: Pixels, values: Singles, levels: Sequence[float], power: int, unit: float) -> list[Label]:
     """Draws lines of these values, and returns labels where there is room.
 
-    `values` are those of the pixels, in rows; `under` are the colors that the ink stands out from.
+    `values` are those of the pixels, in rows.
     """
     size = _SIZE * unit
     words = [f"{float(f'{level / 10.0**power:.6g}') + 0.0:g}" for level in levels]
     longs = [width(word, size) + 6 * unit for word in words]
     lines = [(level, int(long / 2 + 4 * unit)) for level, long in zip(levels, longs, strict=True)]
-    stroke = (max(1.2, 1.5 * unit), _FADE_PX, _flat(levels), _STRENGTH)
-    crossings = _isolines((pixels, under), values, values.shape[1], lines, stroke, (BRIGHT, DARK))
+    stroke = (max(1.2, 1.5 * unit), _FADE_PX, _flat(levels), _STRENGTH, HALO * unit, _VEIL)
+    crossings = _isolines(pixels, values, values.shape[1], lines, stroke, (DARK, BRIGHT))
     found: list[Label] = []
     for level, word, long, crossing in zip(levels, words, longs, crossings, strict=True):
         places = _straight(values, level, np.frombuffer(crossing, np.intp), long, unit)
@@ -120,15 +120,16 @@ def _straight(values: Singles, level: float, crossing: Indices, long: float, uni
 
 def _apart(places: Floats, words: str, size: float, others: Sequence[Label], unit: float) -> Iterator[Label]:
     """Labels at the first places that are far enough from other labels, and from one another."""
-    left = places
-    for other in others:
-        left = _away(left, other, unit * (_APART_SAME if other.words == words else _APART))
+    apart = [unit * (_APART_SAME if other.words == words else _APART) for other in others]
+    left = places[:, _are_away(places, others, apart)]
     while left.size:
         x, y, angle = map(float, left[:, 0])
         label = Label(words, x, y, angle, size)
         yield label
-        left = _away(left, label, unit * _APART_SAME)
+        left = left[:, _are_away(left, [label], [unit * _APART_SAME])]
 
 
-def _away(places: Floats, label: Label, distance: float) -> Floats:
-    return places[:, np.hypot(places[0] - label.x, places[1] - label.y) > distance]
+def _are_away(places: Floats, labels: Sequence[Label], apart: Sequence[float]) -> npt.NDArray[np.bool_]:
+    """Whether each place is as far from each label as stated for it."""
+    x, y, least = (np.array(one)[:, None] for one in ([o.x for o in labels], [o.y for o in labels], apart))
+    return np.asarray(((places[0] - x) ** 2 + (places[1] - y) ** 2 > least**2).all(axis=0))

@@ -6,7 +6,7 @@ Places where a value is missing are hatched; where the grid does not reach, a gl
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from junctura.products._outputs._output import Output, Theme
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]
+_Any = TypeVar("_Any", bound=np.generic)
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 3
 # Behind the colours of a table: what pixels without a value look like.
 _AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(colours.SIZE, colours.SIZE + 5)
@@ -80,19 +81,20 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if lies.kind != "points":
         made_of = samples(lies, view)
         sampled = made_of.of(look.values)
-        index[made_of.pixels] = _indices(sampled, look.bar, _hatch(view)[made_of.pixels])
+        is_full = len(made_of.pixels) == index.size
+        hatch = _hatch(view) if is_full else _hatch(view)[made_of.pixels]
+        index = _spread(_indices(sampled, look.bar, hatch), made_of.pixels, index)
     pixels = palette[index].view(np.uint8).reshape(-1, 4)
     if view.projection == "globe":
         _shade(pixels, view, to.theme)
-    without_ink = pixels.copy()
+    without_ink = pixels.copy() if look.isolines else pixels
     drawn = {"with_coast": to.coast, "with_borders": to.borders, "is_faint": bool(look.isolines)}
-    ink.ink(view, page.unit, **drawn).onto(pixels, without_ink)
+    ink.ink(view, page.unit, **drawn).onto(pixels)
     labels: list[isolines.Label] = []
     if sampled is not None and look.isolines:
-        values = np.full(view.height * view.width, np.nan, np.float32)
-        values[made_of.pixels] = sampled
-        rows = values.reshape(view.height, view.width)
-        labels = isolines.draw(pixels, without_ink, rows, look.isolines, look.bar.power, page.unit)
+        nothing = np.full(view.height * view.width, np.nan, np.float32)
+        rows = _spread(sampled, made_of.pixels, nothing).reshape(view.height, view.width)
+        labels = isolines.draw(pixels, rows, look.isolines, look.bar.power, page.unit)
     for label in labels:
         below = label.pixels(view.height, view.width)
         pixels[below] = without_ink[below]
@@ -103,6 +105,14 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if lies.kind == "points":
         _draw_places(made, lies, look, view, palette)
     return made
+
+
+def _spread(values: npt.NDArray[_Any], pixels: npt.NDArray[np.intp], onto: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
+    """Values in their pixels, among those of all others."""
+    if len(pixels) == onto.size:
+        return values
+    onto[pixels] = values
+    return onto
 
 
 def _indices(values: _Singles, bar: Scale, hatch: npt.NDArray[np.uint16] | None = None) -> npt.NDArray[np.uint16]:
