@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,48 @@ def test_a_product_without_one_range_is_told_when_it_is_checked(
     (tmp_path / "p.yaml").write_text(f"{{product: p, {said}}}")
     assert main([str(tmp_path / "p.yaml"), "--check"]) == 0
     assert ("each map has a range of colors of its own" in capsys.readouterr().out) == is_told
+
+
+@pytest.mark.parametrize(
+    ("said", "doubt"),
+    [
+        ("{param: 2t}; ; range: [-10, 10]", "range from -10 to 10 is in K, the units of 2t, .* units: degC beside"),
+        ("{param: 2t}; ; range: [263, 283]", ""),
+        ("{param: 2t}; ; 'range: [-10, 10], units: degC'", ""),
+        ("{param: 2t}; units: degC; range: [-10, 10]", ""),
+        ("{param: 2t}; units: {2t: degF}; range: [-10, 10]", ""),
+        ("{param: [t, u], levelist: 850}; keep: t; range: [-10, 10]", "is in K, the units of t,"),
+        ("{param: msl}; ; levels: [980, 1000, 1020]", "levels from 980 to 1020 is in Pa, .* units: hPa beside"),
+        ("{param: msl}; ; range: [98000, 102000]", ""),
+        ("{param: tp}; ; range: [0, 50]", "is in m, the units of tp, .* units: mm beside"),
+        ("{param: tp}; ; range: [0, 0.05]", ""),
+        ("{param: gh, levelist: 500}; ; range: [500, 600]", "is in gpm, the units of gh, .* units: gpdm beside"),
+        ("{param: gh, levelist: 1000}; ; range: [-40, 40]", ""),
+        ("{param: 2t, number: [1, 2]}; ensemble: spread; range: [0, 4]", ""),
+        ("{param: 2t, number: [1, 2]}; 'ensemble: {probability: {above: 1}}'; range: [0, 40]", ""),
+        ("{param: tp}; 'compute: {tp: {formula: tp * 1000, units: mm}}'; range: [0, 50]", ""),
+        ("{param: q9}; ; range: [0, 50]", ""),
+    ],
+)
+def test_a_range_in_the_units_of_the_style_is_doubted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str, doubt: str
+) -> None:
+    """Without `units` it is in those of the field, of which such a map would have one color."""
+    source, do, to = (part.strip().strip("'") for part in said.split(";"))
+    text = f"{{product: p, from: {source}, do: [{do}], to: {{format: png, {to}, name: p}}}}"
+    (tmp_path / "p.yaml").write_text(text)
+    assert main([str(tmp_path / "p.yaml"), "--check"]) == 0
+    found = capsys.readouterr().out
+    assert re.search(doubt, found) if doubt else "the units of" not in found
+
+
+def test_a_run_reports_a_doubtful_range_before_it_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "{product: p, from: {param: 2t}, to: {format: png, range: [-10, 10], name: p}}"
+    (tmp_path / "p.yaml").write_text(text)
+    with junctura.Pool(schema="mars") as pool:
+        status = main([str(tmp_path / "p.yaml"), "--pool", pool.url, "--now", "--out", str(tmp_path / "out")])
+    assert status == 1
+    assert re.search(r"junctura: .*p\.yaml:1: range from -10 to 10 is in K, the units of 2t", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

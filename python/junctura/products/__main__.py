@@ -21,7 +21,7 @@ from typing import Any
 from junctura._screen import counted, say, status_of, status_of_error
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
-from junctura.products._map.ranges import has_range, range_of
+from junctura.products._map.ranges import doubts, has_range, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
@@ -152,6 +152,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
         return
     unknown = {recipe.product: _unknown(recipe) for recipe in recipes}
     without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
+    doubtful = {recipe.product: doubts(recipe) for recipe in recipes}
     for one in listed:
         files, of = counted(len(one["files"]), "file"), counted(one["inputs"], "field")
         print(f"{one['product']}: {files} of {of}, {one['files'][0]} the first")
@@ -159,6 +160,8 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
             print(f"  from {source}")
         for param in unknown.get(one["product"], ()):
             print(f"  ecCodes knows no parameter {param}{_meant(param)}")
+        for doubt in doubtful.get(one["product"], ()):
+            print(f"  {doubt}")
         if one["product"] in without_range:
             print("  each map has a range of colors of its own: write range or levels for one range of all")
 
@@ -178,6 +181,9 @@ def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Name
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
     options |= {"now": given.now, "patience": given.patience, "start": _is_started(given)}
     is_interrupted = False
+    for recipe in recipes:
+        for doubt in doubts(recipe):
+            say(f"junctura: {recipe.where}: {doubt}", sys.stderr)
     with View(given.quiet) as view:
         broker = Broker(
             recipes,

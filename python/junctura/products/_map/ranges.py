@@ -1,37 +1,92 @@
-"""Whether all maps of a recipe have one range of colors, before there is any field; and which range all would have."""
+"""Whether all maps of a recipe have one range of colors, before there is any field; and which range all would have.
+
+Also whether a range that is stated without units is meant in those of the style, and not in those of the field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from junctura.products._field import Field
 from junctura.products._map.scale import ends
-from junctura.products._map.styles import style_of
-from junctura.products._operations import Ensemble
+from junctura.products._map.styles import Style, can_convert, style_of
+from junctura.products._operations import Compute, Ensemble, Units
+from junctura.products._outputs._parameters import units_of
 from junctura.products._recipe import Recipe
-from junctura.products._units import conversion
+from junctura.products._units import conversion, unit
+
+# A range is taken for one in other units where so little of it has values of the field, and so much those of the style.
+_BESIDE, _WITHIN = 0.05, 0.5
 
 
 def has_range(recipe: Recipe) -> bool:
     """Whether the recipe, or the style of each field, states the range; True for other formats than maps."""
-    options, words = recipe.output.options, dict(recipe.words)
+    options = recipe.output.options
     if recipe.output.format != "png" or "range" in options or "levels" in options:
         return True
+    return all(style.has_range for _, _, _, style in _styles(recipe))
+
+
+def doubts(recipe: Recipe) -> list[str]:
+    """What a range says that has no units, and hardly a value of a field in its units, but in those of its style."""
+    options = recipe.output.options
+    key = "range" if "range" in options else "levels"
+    stated = options.get(key)
+    if recipe.output.format != "png" or not stated or "units" in options:
+        return []
+    low, high = float(stated[0]), float(stated[-1])
+    found: list[str] = []
+    for param, levtype, statistic, style in _styles(recipe):
+        ends, wanted = style.ends, style.units
+        if statistic == "probability" or ends is None or not wanted or _share(low, high, ends) <= _WITHIN:
+            continue
+        shown = unit(wanted)
+        if shown.factor == 1 and shown.offset == 0:
+            # GRIB has the units of the SI. To ask ecCodes for them takes 0.4 s.
+            continue
+        units = _units(recipe, param, levtype)
+        if not units or not can_convert(wanted, units):
+            continue
+        to = conversion(wanted, units)(np.array(ends), is_difference=statistic == "spread")
+        if _share(low, high, (float(to[0]), float(to[1]))) < _BESIDE:
+            found.append(
+                f"{key} from {low:g} to {high:g} is in {units}, the units of {param}, which has hardly such values; "
+                f"write units: {wanted} beside it if it is in {wanted}"
+            )
+    return list(dict.fromkeys(found))
+
+
+def _share(low: float, high: float, ends: tuple[float, float]) -> float:
+    """How much of one range is within another."""
+    return max(0.0, min(high, ends[1]) - max(low, ends[0])) / (high - low)
+
+
+def _styles(recipe: Recipe) -> Iterator[tuple[str, str, str | None, Style]]:
+    """Parameter, kind of level, statistic and style of all fields that maps are made of."""
+    words = dict(recipe.words)
     made: list[str | None] = [
         one.kind for operation in recipe.operations if isinstance(operation, Ensemble) for one in operation.of
     ]
-    own = str(options.get("styles", ""))
+    own = str(recipe.output.options.get("styles", ""))
     levels: list[float | None] = [float(level) for level in words.get("levelist", ())]
     levtypes = [str(levtype) for levtype in words.get("levtype", ("pl" if "levelist" in words else "sfc",))]
-    return all(
-        style_of(param, levtype, level, statistic, own=own).has_range
-        for param in recipe.params
-        for levtype in levtypes
-        for level in levels or [None]
-        for statistic in made or [None]
-    )
+    for param in recipe.params:
+        for levtype in levtypes:
+            for level in levels or [None]:
+                for statistic in made or [None]:
+                    yield param, levtype, statistic, style_of(param, levtype, level, statistic, own=own)
+
+
+def _units(recipe: Recipe, param: str, levtype: str) -> str:
+    """The units of a field when its map is made, as far as the recipe and ecCodes state them."""
+    for operation in reversed(recipe.operations):
+        if isinstance(operation, Units) and operation.concerns(param):
+            return dict(operation.to).get(param) or dict(operation.to)[""]
+        if isinstance(operation, Compute) and (units := {one.param: one.units for one in operation.made}.get(param)):
+            return units
+    return units_of(param, levtype)
 
 
 def extremes(field: Field, units: str | None) -> tuple[float, float] | None:

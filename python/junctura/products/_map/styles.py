@@ -51,7 +51,12 @@ class Style:
     @property
     def has_range(self) -> bool:
         """Whether all maps of the parameter have one range."""
-        return self.range is not None or self.levels is not None
+        return self.ends is not None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The least and the greatest value of the color bar, if they are stated."""
+        return self.range or ((self.levels[0], self.levels[-1]) if self.levels else None)
 
 
 def style_of(

@@ -84,9 +84,10 @@ def read_tables(param: str) -> None:
         eccodes.codes_release(message)
 
 
-def units_of(param: str) -> str:
+def units_of(param: str, levtype: str | None = None) -> str:
     """The unit that ecCodes has for a parameter; empty where it knows none, or one that depends on the level."""
-    found = {known.units for level in (False, True) if (known := _looked_up(_key(param), level))}
+    levels = (False, True) if levtype is None else (levtype == "pl",)
+    found = {known.units for level in levels if (known := _looked_up(_key(param), level))}
     return found.pop() if len(found) == 1 else ""
 
 
