@@ -491,6 +491,25 @@ def test_a_map_of_an_area_on_a_whole_grid_ends_where_its_values_do(area: tuple[f
     assert colour_of_all(cut) and view_of(cut.grid, Output("png", projection="globe"), cut.values).centre == view.centre
 
 
+@pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])
+@pytest.mark.parametrize("rows", [(0, 181), (0, 170), (20, 160)])
+@pytest.mark.parametrize(
+    "on", ["1/1", "1/1@90/-180/-90/179", "1/1@90/0/-90/359", "1/1@90/74/-90/433", "2/1@80/0/-70/359"]
+)
+def test_a_map_around_the_globe_has_greenwich_in_the_middle(on: str, rows: tuple[int, int], projection: Any) -> None:
+    """From whichever meridian its columns are counted, also where rows at the poles have no values."""
+    one = field(on)
+    values = np.full(one.grid.shape, np.nan)
+    values[slice(*rows)] = one.values[slice(*rows)]
+    view = view_of(one.grid, Output("png", projection=projection), values)
+    # The globe of all latitudes is seen from the north-east.
+    assert view.centre[1] == (10 if projection == "globe" and on == "1/1" and rows == (0, 181) else 0)
+    if projection == "cylindrical":
+        assert view.spans[1] == 360
+        assert colour_of_all(one.having(values)) or np.isnan(values[:, 0]).any()
+    assert view_of(one.grid, Output("png", projection=projection, centre=(0, 180)), values).centre == (0, 180)
+
+
 def colour_of_all(one: Field) -> bool:
     """Whether no pixel of the map is missing or outside."""
     page = Page.of(view_of(one.grid, Output("png"), one.values))

@@ -2,7 +2,7 @@
 
 A field of a limited area that was brought to a grid of the whole globe has values in a rectangle, and none around it.
 Such a map shows the rectangle. What is masked by its values leaves other shapes, and such a map shows all of the grid,
-as those of other steps do.
+as those of other steps do. What goes around the globe has Greenwich in the middle, wherever its first column is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from junctura.products._outputs._output import Output
 
 # Making a map takes some 130 bytes for each.
 PIXELS_MAX = 16_000_000
-_GLOBE_CENTRE = (30.0, 10.0)
+_GLOBE_CENTRE, _AROUND = (30.0, 10.0), (-180.0, 180.0)
 # A rectangle has this many rows and columns, and this part of it has values.
 _LINES_MIN, _FILLED = 8, 0.9
 # Points with no gap of so many degrees of longitude between them go around the globe.
@@ -46,20 +46,19 @@ def _view(lies: Grid, to: Output, area: _Bounds | None) -> View:
     if to.projection == "cylindrical" and to.centre is None:
         north, south, west, east = area or _bounds(lies)
         return View("cylindrical", to.width, ((north + south) / 2, (west + east) / 2), (north - south, east - west))
-    centre = to.centre or (_GLOBE_CENTRE if lies.is_global and not area else _middle(area or _bounds(lies)))
-    if to.projection == "cylindrical":
-        return View("cylindrical", to.width, (0.0, centre[1]))
-    return View(to.projection, to.width, (0.0 if to.projection == "robinson" else centre[0], centre[1]))
+    is_whole_globe = to.projection == "globe" and lies.is_global and not area
+    centre = to.centre or (_GLOBE_CENTRE if is_whole_globe else _middle(area or _bounds(lies)))
+    return View(to.projection, to.width, centre if to.projection == "globe" else (0.0, centre[1]))
 
 
 def _bounds(lies: Grid) -> _Bounds:
     """North, south, west and east of a cylindrical map: the globe, or the area with a margin where it has none."""
     if lies.is_global:
-        return 90.0, -90.0, -180.0, 180.0
+        return 90.0, -90.0, *_AROUND
     if lies.kind == "listed":
         return _around(lies)
     north, south = float(lies.latitudes.max()), float(lies.latitudes.min())
-    west, east = float(lies.longitudes.min()), float(lies.longitudes.max())
+    west, east = _AROUND if lies.goes_around else (float(lies.longitudes.min()), float(lies.longitudes.max()))
     margin = max(0.15 * (north - south), 0.15 * (east - west), 2.0) if lies.kind == "points" else 0.0
     if north - south <= 0 or east - west <= 0:
         margin = max(margin, 2.0)
@@ -73,7 +72,7 @@ def _around(lies: Grid) -> _Bounds:
     gaps = np.diff(longitudes, append=longitudes[0] + 360)
     if gaps.max() < _AROUND_GAP:
         # Rows next to a pole are as far from it as from one another, some degrees at most.
-        return (90.0 if north > _NEAR_POLE else north), (-90.0 if south < -_NEAR_POLE else south), -180.0, 180.0
+        return (90.0 if north > _NEAR_POLE else north), (-90.0 if south < -_NEAR_POLE else south), *_AROUND
     west = float(longitudes[(gaps.argmax() + 1) % len(longitudes)])
     west -= 360 if west >= 180 else 0
     margin = 0.0 if north > south and gaps.max() < 360 else 2.0
@@ -86,14 +85,16 @@ def _with_values(lies: Grid, values: Floats) -> _Bounds | None:
         return None
     known = np.isfinite(values)
     rows = np.flatnonzero(known.any(axis=1))
-    columns = _run(np.flatnonzero(known.any(axis=0)), known.shape[1], goes_around=lies.is_global)
+    columns = _run(np.flatnonzero(known.any(axis=0)), known.shape[1], goes_around=lies.goes_around)
     if known.all() or min(len(rows), len(columns)) < _LINES_MIN:
         return None
     rows = np.arange(rows[0], rows[-1] + 1)
     if (len(rows), len(columns)) == known.shape or known[np.ix_(rows, columns)].mean() < _FILLED:
         return None
     longitudes = np.unwrap(lies.longitudes[columns], period=360)
-    return float(lies.latitudes[rows[0]]), float(lies.latitudes[rows[-1]]), float(longitudes[0]), float(longitudes[-1])
+    is_around = lies.goes_around and len(columns) == known.shape[1]
+    west, east = _AROUND if is_around else (float(longitudes[0]), float(longitudes[-1]))
+    return float(lies.latitudes[rows[0]]), float(lies.latitudes[rows[-1]]), west, east
 
 
 def _run(found: npt.NDArray[np.intp], count: int, *, goes_around: bool) -> npt.NDArray[np.intp]:
