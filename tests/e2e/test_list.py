@@ -157,3 +157,35 @@ def test_attributes_that_few_objects_have_get_no_column(bare: Shell) -> None:
     assert "common" in heading
     assert len(heading.split()) == 2 + 64 + 3
     assert "left out, 37 in number" in note
+
+
+@pytest.mark.parametrize(
+    "command", [("ls",), ("retire",), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
+)
+def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """An open schema allows it, so that nothing matches: that is no error."""
+    store = str(tmp_path / "store")
+    full.run("create", "--store", store)
+    if command[0] == "cp":
+        assert "serving" in full.start("serve", "unix:other", "--budget", "64MiB").said()
+    words = [word.format(pool=full.pool, store=store) for word in command]
+    slip = 'junctura: no object has the attribute "parm"; did you mean param (schema mars)?\n'
+    assert slip in full.run(*words, "parm=t").stderr.decode()
+    assert "did you mean" not in full.run(*words, "param=nothing").stderr.decode()
+    if command[0] != "cp":
+        unknown = 'junctura: no object has the attribute "color", and no schema declares it\n'
+        assert unknown in full.run(*words, "color=red").stderr.decode()
+    full.run("put", "-", "--schema", "free", "--set", "name=a", "--set", "parm=q", "--set", "color=red", stdin=b"x")
+    if "--store" not in command:
+        for selector in ("parm=t", "color=blue"):
+            assert "no object has" not in full.run(*words, selector).stderr.decode()
+
+
+def test_commands_that_wait_name_a_slip_and_wait(full: Shell) -> None:
+    slip = "did you mean param (schema mars)?"
+    for command in (("get",), ("get", "--all")):
+        assert slip in full.error(3, *command, "parm=t")
+    assert slip in full.error(4, "wait-for", "parm=t", "--timeout", "10ms")
+    assert slip in full.run("watch", "parm=t", "--timeout", "10ms").stderr.decode()
+    # Others may come with this attribute at any time.
+    assert "no object has" not in full.error(4, "wait-for", "kind=product", "--timeout", "10ms")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -401,3 +402,27 @@ def test_objects_are_moved_between_tiers(bare: Shell, filled: list[str], tmp_pat
     assert "it has cold, data" in bare.error(3, "move", *store, "--to", "warm", "param=t")
     assert "another place" in bare.error(2, "tier", *store, "other", "relative")
     assert bare.text("compact", *store, "--gather").startswith("gathered 0 objects")
+
+
+S3 = {"AWS_ACCESS_KEY_ID": "test-key-id", "AWS_SECRET_ACCESS_KEY": "test-secret"}
+
+
+def test_a_store_that_cannot_be_reached_is_named(bare: Shell) -> None:
+    bare.environment |= S3
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"s3://bucket/x?endpoint=http://127.0.0.1:{closed.getsockname()[1]}&region=nowhere"
+        said = bare.error(5, "ls", "--store", url)
+    assert f"Unavailable: store {url}: store.json: cannot be read: the object store does not answer: " in said
+    assert "Connection refused" in said and "check its endpoint, the network and proxies" in said
+
+
+def test_a_store_that_is_silent_is_named_while_it_is_waited_for(bare: Shell) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"s3://bucket/x?endpoint=http://127.0.0.1:{silent.getsockname()[1]}&region=nowhere"
+        bare.environment |= S3
+        waits = bare.start("ls", "--store", url)
+        assert waits.said() == f"junctura: waiting for the store {url}, which has not answered for 5 s"
+        waits.kill()

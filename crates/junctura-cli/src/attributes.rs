@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use junctura::{Code, Error, Given, Pool, Result, Schema};
+use junctura::{Code, Error, Given, ListOptions, Pool, Result, Schema};
 use junctura_model::mars;
-use junctura_model::selector::explain_error;
+use junctura_model::selector::{Context, SelectorSet, explain_error};
 
 use crate::today::today;
 
@@ -36,7 +36,56 @@ pub(crate) fn given(pairs: &[Pair]) -> impl Iterator<Item = (&str, Given<'_>)> {
 /// # Errors
 /// `InvalidSelector` for a request that none of the pool's schemas can read.
 pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
-    selector_for(arguments, || pool.schemas())
+    let selector = selector_for(arguments, || pool.schemas())?;
+    note_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists));
+    Ok(selector)
+}
+
+/// Whether the pool, or the store behind it, has an object of this selector.
+fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
+    let mut pages = pool.list_with(&ListOptions::default(), selector)?;
+    Ok(pages.next().transpose()?.is_some_and(|page| !page.is_empty()))
+}
+
+/// Prints of each attribute that no schema declares and no object has which one was probably meant.
+///
+/// Objects of an open schema may have any attributes, so that a misspelled one is no error: it matches nothing.
+pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
+    for name in undeclared(selector, schemas) {
+        let near = schemas
+            .iter()
+            .find_map(|schema| Some((schema.nearest_name(&name)?, schema.name())));
+        if let Some((near, schema)) = near
+            && matches!(exists(&format!("exists({name})")), Ok(false))
+        {
+            say!("junctura: no object has the attribute {name:?}; did you mean {near} (schema {schema})?");
+        }
+    }
+}
+
+/// As [`note_slips`], of the attributes that resemble none that is declared: where nothing has been found.
+pub(crate) fn note_unknown(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
+    for name in undeclared(selector, schemas) {
+        let is_near = schemas.iter().any(|schema| schema.nearest_name(&name).is_some());
+        if !is_near && matches!(exists(&format!("exists({name})")), Ok(false)) {
+            say!("junctura: no object has the attribute {name:?}, and no schema declares it");
+        }
+    }
+}
+
+/// As [`note_unknown`], of a pool.
+pub(crate) fn note_unknown_in(pool: &Pool, selector: &str) -> Result<()> {
+    note_unknown(selector, &pool.schemas()?, |exists| is_in_pool(pool, exists));
+    Ok(())
+}
+
+/// The attributes of a selector that no schema declares; none where it cannot be read, which its use reports.
+fn undeclared(selector: &str, schemas: &[Arc<Schema>]) -> Vec<String> {
+    let context = Context { today: today() };
+    let Ok(set) = SelectorSet::parse_with(selector, schemas, &context) else {
+        return Vec::new();
+    };
+    set.undeclared(schemas).into_iter().map(str::to_owned).collect()
 }
 
 /// The same for what has these schemas.

@@ -10,6 +10,7 @@ use junctura::{Code, Error, Pool, Result};
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
+use crate::progress::Slow;
 use crate::url::{BehindArguments, PoolArguments};
 
 /// The exit status of a command that a second Ctrl-C ends.
@@ -85,6 +86,7 @@ impl Interrupt {
 
     /// As [`Self::connect`], with a store behind the pool.
     pub(crate) fn connect_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        let _slow = behind.url().map(Slow::store);
         self.watch(behind.put_behind(pool.builder(name))).open()
     }
 

@@ -1,7 +1,7 @@
-//! How far long work has come, on a terminal.
+//! How far long work has come, on a terminal; and that a command waits.
 
 use std::io::IsTerminal;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -105,5 +105,52 @@ impl Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// What takes no longer needs no line.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// Something that may take long, until it is dropped: a line on standard error, so that a command that waits is not silent.
+#[derive(Debug)]
+pub(crate) struct Slow(#[expect(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
+
+impl Slow {
+    /// Prints that the command waits for this store, if it still does after five seconds.
+    pub(crate) fn store(url: &str) -> Slow {
+        let text = format!("junctura: waiting for the store {url}, which has not answered for 5 s");
+        Self::after(SLOW, move || say!("{text}"))
+    }
+
+    fn after(time: Duration, tell: impl FnOnce() + Send + 'static) -> Slow {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let watch = move || {
+            if receiver.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                tell();
+            }
+        };
+        // Without a thread there is no line.
+        let _ = std::thread::Builder::new().name("slow".into()).spawn(watch);
+        Slow(sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_takes_long_is_reported() {
+        let (told, heard) = mpsc::channel();
+        let slow = Slow::after(Duration::ZERO, {
+            let told = told.clone();
+            move || told.send("slow").unwrap()
+        });
+        assert_eq!(heard.recv(), Ok("slow"));
+        drop(slow);
+        let quick = Slow::after(Duration::from_hours(1), move || told.send("quick").unwrap());
+        drop(quick);
+        // Its thread ends without a word, and with it the last sender.
+        assert!(heard.recv().is_err());
     }
 }

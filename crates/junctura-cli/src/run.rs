@@ -1,4 +1,4 @@
-//! `junctura run`: workflows, and products of fields as they come. The Python package does both (`python/junctura/workflow`,
+//! `junctura run`: workflows, and products of fields as they arrive. The Python package does both (`python/junctura/workflow`,
 //! `python/junctura/products`); this becomes it.
 
 use std::ffi::OsString;
@@ -11,42 +11,41 @@ use junctura::Result;
 use crate::program::Program;
 
 const EXAMPLES: &str = "Examples:
-  junctura run workflow.yaml --check                             what it would run, and what waits for what
-  junctura run workflow.yaml                                     run it; Ctrl-C ends it in order
-  junctura run workflow.yaml --resume runs/ensemble/latest       go on with it: what is done is not done again
-  junctura run recipes/*.yaml --check                            what they need, and which files they make
-  junctura run recipes/*.yaml --pool unix:model                  until all products are made
-  junctura run recipes/*.yaml --until-gone 'member-*'            or until all members have left
-  junctura run t850.yaml --behind /data/archive --workers 4      also of fields that a store has
-  junctura run recipes/*.yaml --now                              of what is there now; waits for nothing
-  junctura run t850.yaml --announce unix:default                 tell others of each product that is there
-  junctura run recipes/*.yaml --keep-going                       those that are right, if some are wrong
-  junctura run --schema recipe > recipe.schema.json              what a recipe may say, for an editor
-Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is wrong; 130 interrupted.
+  junctura run workflow.yaml --check                             validate it, and draw its dependencies
+  junctura run workflow.yaml                                     run it; Ctrl-C ends it cleanly
+  junctura run workflow.yaml --resume runs/ensemble/latest       resume a run: tasks that are done are skipped
+  junctura run recipes/*.yaml --check                            validate them; print their inputs and files
+  junctura run recipes/*.yaml --pool unix:model                  run until all products are made
+  junctura run recipes/*.yaml --until-gone 'member-*'            or until all members have disconnected
+  junctura run t850.yaml --behind /data/archive --workers 4      also take fields from a store
+  junctura run recipes/*.yaml --now                              make what the fields present allow, and end
+  junctura run t850.yaml --announce unix:default                 offer an object for each complete product
+  junctura run recipes/*.yaml --keep-going                       leave out invalid recipes
+  junctura run --schema recipe > recipe.schema.json              the JSON Schema of recipes, for an editor
+Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is invalid; 130 interrupted.
 Needs Python with the package: pip install 'junctura[products]'.";
 
-/// Run a workflow, or make products of fields as they come
+/// Run a workflow, or make products of fields as they arrive
 ///
-/// A workflow (YAML) has services, producers and consumers as tasks, and says when each starts: at once, after others, on an object in
-/// the pool, once for each object. Services end when their users are done, and nothing is left when the run has ended.
+/// A workflow (YAML) starts services, producers and consumers as tasks: immediately, after other tasks, on an object in the pool, or
+/// once for each object. Services are stopped when the tasks that use them have ended; no process is left when the run has ended.
 ///
-/// Each recipe (YAML) says which fields it needs, what is done with them, and what comes of it: GRIB, netCDF, Zarr, maps, tables of
-/// points. Only those fields are taken from the pool, each is decoded once, and a product is there a moment after its last field.
-/// What is there already from an earlier run is not made again. A plan says what else is to be done with fields as they come, and where
-/// they go.
+/// A recipe (YAML) states the fields it needs, the operations, and the product: GRIB, netCDF, Zarr, maps, tables of points. Only
+/// these fields are taken from the pool, and each is decoded once. Products that are complete from an earlier run are not made again.
+/// A plan states which other actions are applied to fields as they arrive, and to which sinks they are written.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A workflow; or recipes for products, or a plan; in YAML
+    /// A workflow, recipes for products, or a plan, in YAML
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print the JSON Schema of such files, by which editors help to write them, and do nothing else
+    /// Print the JSON Schema of such files, for editors, and exit
     #[arg(long, value_name = "KIND", value_parser = kinds(), conflicts_with = "files")]
     schema: Option<String>,
-    /// Say what the files mean: what a workflow runs, and what waits for what; which fields recipes need, and which files they make
+    /// Validate the files, and print the dependencies of a workflow, or the inputs and files of recipes; start nothing
     #[arg(long)]
     check: bool,
-    /// Say what became of it for programs
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
     /// Show no progress
@@ -70,20 +69,20 @@ fn kinds() -> [PossibleValue; 3] {
     ]
 }
 
-/// What is said of workflows alone.
+/// Options of workflows alone.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workflows")]
 struct Workflow {
-    /// Say each command as it would be run
+    /// Print each command as it would be run
     #[arg(long)]
     dry_run: bool,
-    /// Go on with the run in this folder: tasks that are done are not done again
+    /// Resume the run in this folder: tasks that are done are skipped
     #[arg(long, value_name = "RUN", conflicts_with = "run_dir")]
     resume: Option<OsString>,
     /// The folder of the run (default: runs/NAME/TIME)
     #[arg(long, value_name = "DIR")]
     run_dir: Option<OsString>,
-    /// How many cores local tasks may have at once (default: what the workflow says, else all)
+    /// Cores that local tasks may use at once (default: as the workflow states, else all)
     #[arg(long, value_name = "N")]
     parallel: Option<OsString>,
 }
@@ -95,7 +94,7 @@ struct Products {
     #[arg(
         long,
         value_name = "URL",
-        help = "Where the fields are: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)"
+        help = "The pool of the fields: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT (default: $JUNCTURA_POOL, else unix:default)"
     )]
     pool: Option<OsString>,
     #[arg(
@@ -103,34 +102,34 @@ struct Products {
         long = "as",
         visible_alias = "name",
         value_name = "NAME",
-        help = "What this calls itself in the pool (default: $JUNCTURA_NAME, else junctura run)"
+        help = "The name of this client in the pool (default: $JUNCTURA_NAME, else junctura run)"
     )]
     name: Option<OsString>,
-    /// A store behind the pool: what it has is used, too; where no pool is served, it alone
+    /// A store behind the pool, whose fields are used, too; the only source if no pool is served
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
-    /// Where the products go (default: products)
+    /// The folder of the products (default: products)
     #[arg(long, value_name = "DIR")]
     out: Option<OsString>,
     /// Processes that make products (default: auto, by cores and memory)
     #[arg(long, value_name = "N")]
     workers: Option<OsString>,
-    /// Products on the workers of a Dask cluster, by its scheduler's address or file; --out has to be a folder that they see, too
+    /// Make products on the workers of the Dask cluster with this scheduler (address or file); they must share the folder of --out
     #[arg(long, value_name = "ADDRESS", conflicts_with = "workers")]
     dask: Option<OsString>,
-    /// End when everybody of this name has left the pool, with what can be made; `*` is anything, may be given again
+    /// End when all clients of this name have disconnected; `*` matches anything; can be repeated
     #[arg(long, value_name = "NAME")]
     until_gone: Vec<OsString>,
-    /// Make what the fields that are there allow, and end
+    /// Make the products that the fields present allow, and end
     #[arg(long)]
     now: bool,
-    /// End when no client is left that could offer what is missing, and nothing has come for so long (default: 10s)
+    /// End this long after the last progress if no client is left that could offer missing fields (default: 10s)
     #[arg(long, value_name = "TIME")]
     patience: Option<OsString>,
-    /// A pool in which each product is announced as soon as it is there, by an object that says what it is and where
+    /// A pool to which an object is offered for each complete product, with its attributes and its path
     #[arg(long, value_name = "URL")]
     announce: Option<OsString>,
-    /// Name and leave out recipes that are wrong, and make the products of all others; the exit status is 1 then
+    /// Report invalid recipes, leave them out, and make all others (exit status 1)
     #[arg(long)]
     keep_going: bool,
 }

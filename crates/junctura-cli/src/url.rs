@@ -55,6 +55,10 @@ pub(crate) struct BehindArguments {
 }
 
 impl BehindArguments {
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.behind.as_deref()
+    }
+
     pub(crate) fn put_behind(&self, builder: PoolBuilder) -> PoolBuilder {
         match &self.behind {
             Some(url) => builder.store(url),

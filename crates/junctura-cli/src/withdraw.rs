@@ -6,7 +6,7 @@ use clap::Args;
 use junctura::{Code, Error, Pool, Result, Target, WithdrawOptions};
 use serde_json::json;
 
-use crate::attributes::{about_selector, given, pair, selector};
+use crate::attributes::{about_selector, given, note_unknown_in, pair, selector};
 use crate::interrupt::Interrupt;
 use crate::output::Out;
 use crate::size;
@@ -122,5 +122,8 @@ pub(crate) fn retire(arguments: &RetireArguments) -> Result<()> {
     let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retire")?;
     let selector = selector(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.retire(&selector, arguments.how.options()), &selector)?;
+    if objects == 0 {
+        note_unknown_in(&pool, &selector)?;
+    }
     arguments.how.say("object", objects)
 }

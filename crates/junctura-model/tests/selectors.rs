@@ -354,6 +354,26 @@ fn an_exact_key_matches_its_object_alone() {
 }
 
 #[test]
+fn attributes_that_no_schema_declares_are_named() {
+    let of = |names: &[&str], text: &str| {
+        let schemas: Vec<_> = names.iter().map(|name| Schema::builtin(name).unwrap()).collect();
+        let set = SelectorSet::parse(text, &schemas).unwrap();
+        set.undeclared(&schemas)
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let both = ["mars", "free"];
+    assert!(of(&both, "").is_empty() && of(&both, "param=t,step=6").is_empty());
+    assert!(of(&both, "name=x,space=y").is_empty());
+    assert_eq!(of(&both, "parm=t"), ["parm"]);
+    assert_eq!(of(&both, "name=x,(b=1 or not exists(a) or b=2),param=t"), ["a", "b"]);
+    // Aliases are names.
+    assert!(of(&both, "leadtime=6").is_empty() == Schema::builtin("mars").unwrap().find("leadtime").is_some());
+    assert_eq!(of(&["free"], "param=t"), ["param"]);
+}
+
+#[test]
 fn a_set_is_typed_by_each_schema_that_can() {
     let schemas = schemas();
     let set = SelectorSet::parse("class=od,note=x", &schemas).unwrap();

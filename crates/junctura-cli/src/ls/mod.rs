@@ -10,9 +10,10 @@ use junctura_model::schema::fdb_key;
 use junctura_store::Store;
 use serde_json::json;
 
-use crate::attributes::{about_selector, selector};
+use crate::attributes::{about_selector, note_unknown_in, selector};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Out};
+use crate::progress::Slow;
 use crate::store::order::{Row, order};
 use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
@@ -116,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let mut list = List::new(arguments);
     match &arguments.store {
-        Some(url) => arguments.list_store(&store::open(url)?, &interrupt, &mut list)?,
+        Some(url) => arguments.list_store(url, &store::open(url)?, &interrupt, &mut list)?,
         None => arguments.list_pool(&interrupt, &mut list)?,
     }
     list.end()
@@ -137,17 +138,25 @@ impl Arguments {
             let page = about_selector(page, &selector)?;
             list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
         }
+        if list.total.objects == 0 {
+            note_unknown_in(&pool, &selector)?;
+        }
         Ok(())
     }
 
-    fn list_store(&self, store: &Store, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+    fn list_store(&self, url: &str, store: &Store, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
         let of_pools = [("--incomplete", self.incomplete), ("--bundle", self.bundle.is_some())];
         if let Some((name, _)) = of_pools.iter().find(|(_, given)| *given) {
             return Err(Error::new(Code::InvalidArgument, *name, "a store has no bundles"));
         }
         let selector = store::selector(&self.selectors, store)?;
+        let slow = Slow::store(url);
         let snapshot = store.snapshot()?;
         let listing = self.versions.list(&snapshot, &selector)?;
+        drop(slow);
+        if listing.is_empty() {
+            store::note_unknown_in(store, &selector);
+        }
         if self.count {
             list.total.objects += listing.len() as u64;
             list.total.bytes += listing.bytes();

@@ -22,7 +22,8 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
 
-use crate::attributes::{about_selector, selector_for};
+use crate::attributes::{about_selector, note_slips, note_unknown, selector_for};
+use crate::progress::Slow;
 
 /// Which store a command is about.
 #[derive(Args, Clone, Debug)]
@@ -92,6 +93,7 @@ impl VersionsArguments {
 /// # Errors
 /// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
+    let _slow = Slow::store(url);
     Store::open_url(url).map_err(|error| {
         if error.code() == Code::InvalidArgument {
             // What it does not repeat may be a secret.
@@ -107,7 +109,18 @@ pub(crate) fn open(url: &str) -> Result<Store> {
 
 /// One selector of all arguments, as [`crate::attributes::selector`] of a pool.
 pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
-    selector_for(arguments, || Ok(store.schemas().to_vec()))
+    let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
+    note_slips(&selector, store.schemas(), |exists| is_in_store(store, exists));
+    Ok(selector)
+}
+
+/// As [`note_unknown`], of a store.
+pub(crate) fn note_unknown_in(store: &Store, selector: &str) {
+    note_unknown(selector, store.schemas(), |exists| is_in_store(store, exists));
+}
+
+fn is_in_store(store: &Store, selector: &str) -> Result<bool> {
+    Ok(!store.snapshot()?.list(selector)?.is_empty())
 }
 
 #[cfg(test)]

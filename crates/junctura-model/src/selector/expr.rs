@@ -98,6 +98,16 @@ impl Expr {
         }
     }
 
+    /// Adds the attributes that it asks for and the schema does not declare.
+    pub(crate) fn open_attributes<'a>(&'a self, names: &mut Vec<&'a str>) {
+        match self {
+            Expr::All(parts) | Expr::Any(parts) => parts.iter().for_each(|part| part.open_attributes(names)),
+            Expr::Not(inner) => inner.open_attributes(names),
+            Expr::Test(test) if test.attr.id == AttrId::OPEN => names.push(&test.attr.name),
+            Expr::Everything | Expr::Test(_) => {}
+        }
+    }
+
     /// About how many bytes of memory it takes where it stands in an index.
     pub(crate) fn standing_bytes(&self) -> usize {
         match self {

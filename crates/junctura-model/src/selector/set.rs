@@ -92,6 +92,20 @@ impl SelectorSet {
         self.by_schema.get(schema_index)?.as_ref()
     }
 
+    /// The attributes that it asks for and none of these schemas, for which it was read, declares: only objects of open
+    /// schemas can have them. Each once, in order.
+    #[must_use]
+    pub fn undeclared(&self, schemas: &[Arc<Schema>]) -> Vec<&str> {
+        let mut names = Vec::new();
+        for selector in self.by_schema.iter().flatten() {
+            selector.expr().open_attributes(&mut names);
+        }
+        names.retain(|name| schemas.iter().all(|schema| schema.find(name).is_none()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Whether both mean the same, item by item, to every schema, whatever their spaces, aliases and parentheses.
     #[must_use]
     pub fn asks_the_same(&self, other: &SelectorSet) -> bool {

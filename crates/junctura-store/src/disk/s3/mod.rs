@@ -112,7 +112,7 @@ impl S3Disk {
             .iter()
             .find_map(|key| builder.get_config_value(key));
         let built = builder.build();
-        let store = built.map_err(|error| Error::new(Code::InvalidArgument, &*bucket.name, told(&error)))?;
+        let store = built.map_err(|error| Error::new(Code::InvalidArgument, &*bucket.name, told(error.to_string())))?;
         Ok(Self {
             store: Arc::new(store),
             bucket: bucket.clone(),
@@ -412,31 +412,53 @@ fn server_of(endpoint: &str) -> String {
 /// What a server refused, or did not answer.
 fn refused(error: &object_store::Error) -> io::Error {
     use object_store::Error as Refused;
+    let http = http_error(error);
     let kind = match error {
         Refused::NotFound { .. } => io::ErrorKind::NotFound,
         Refused::AlreadyExists { .. } | Refused::Precondition { .. } => io::ErrorKind::AlreadyExists,
         Refused::PermissionDenied { .. } | Refused::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
         Refused::InvalidPath { .. } => io::ErrorKind::InvalidInput,
-        _ if is_unreachable(error) => io::ErrorKind::ConnectionRefused,
+        _ if http.is_some_and(is_unreachable) => io::ErrorKind::ConnectionRefused,
         _ => io::ErrorKind::Other,
     };
-    io::Error::new(kind, told(error))
+    let text = match http {
+        Some(http) if is_unreachable(http) => format!(
+            "the object store does not answer: {}; check its endpoint, the network and proxies",
+            root_of(http)
+        ),
+        Some(http) => format!("the connection to the object store broke: {}; try again", root_of(http)),
+        None => error.to_string(),
+    };
+    io::Error::new(kind, told(text))
 }
 
-fn is_unreachable(error: &object_store::Error) -> bool {
+/// The error of HTTP that is its cause, if one is.
+fn http_error(error: &object_store::Error) -> Option<&HttpError> {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
-        if let Some(error) = error.downcast_ref::<HttpError>() {
-            return matches!(error.kind(), HttpErrorKind::Connect | HttpErrorKind::Timeout);
+        if let Some(http) = error.downcast_ref::<HttpError>() {
+            return Some(http);
         }
         source = error.source();
     }
-    false
+    None
 }
 
-/// An error's text, without what nobody must read there.
-fn told(error: &object_store::Error) -> String {
-    let mut text: String = error.to_string();
+fn is_unreachable(error: &HttpError) -> bool {
+    matches!(error.kind(), HttpErrorKind::Connect | HttpErrorKind::Timeout)
+}
+
+/// The first cause, in the words of the system where it is one of the system's.
+fn root_of(error: &HttpError) -> String {
+    let mut root: &dyn std::error::Error = error;
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root.to_string()
+}
+
+/// The text of an error, without what nobody must read there.
+fn told(mut text: String) -> String {
     for secret in SECRETS.iter().filter_map(|name| std::env::var(name).ok()) {
         if !secret.is_empty() {
             text = text.replace(&secret, "…");
