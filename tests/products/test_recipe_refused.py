@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from recipe_texts import asked
 
 import junctura
+from junctura.products import load_all
 
 
 @pytest.mark.parametrize(
@@ -134,3 +137,48 @@ def test_a_map_has_one_field(to: str, do: str, fields: str, count: int) -> None:
         asked(f"format: png, {to}name: 'x{{step}}'", do, fields)
     one_field = asked("format: png, name: 'x{step}'", "{ensemble: [mean]}", "param: t, step: 0/6, number: 1/2")
     assert len(list(one_field.files())) == 2
+
+
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
+    """Those of form, and those of meaning in all parts that have the right form."""
+    (tmp_path / "all.yaml").write_text(
+        "product: p\n"
+        "from:\n"
+        "  param: t\n"
+        "  step: 0/to/6/by/0\n"
+        "  levelst: 850\n"
+        "do:\n"
+        "  - grid: 1/1/1\n"
+        "  - crop: {north: 10, west: 0, south: 20, east: 5}\n"
+        "  - unitss: K\n"
+        "  - units: parsec\n"
+        "to:\n"
+        "  format: png\n"
+        "  range: [2, 1]\n"
+        "  styles: none.yaml\n"
+        "  widht: 100\n"
+    )
+    told: list[junctura.errors.Error] = []
+    assert load_all([tmp_path / "all.yaml"], told.append) == []
+    found = [str(one).partition("all.yaml:")[2].split(": ")[:2] for one in told]
+    assert found == [
+        ["4", "from.step"],
+        ["5", "from.levelst"],
+        ["7", "do.grid"],
+        ["8", "do.crop"],
+        ["9", "do"],
+        ["10", "do.units"],
+        ["13", "to.range"],
+        ["14", "to.styles"],
+        ["15", "to.widht"],
+    ]
+
+
+def test_what_depends_on_a_wrong_part_is_not_reported(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        "product: p\nfrom: {param: t, step: 0/to/6, number: [1, x y]}\n"
+        "do: [{grid: 1/1}, {ensemble: mean}]\nto: {format: png, name: '{step}'}\n"
+    )
+    told: list[junctura.errors.Error] = []
+    load_all([tmp_path / "one.yaml"], told.append)
+    assert [str(one).count("from.number") for one in told] == [1]

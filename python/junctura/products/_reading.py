@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,46 @@ def recipe_of(document: Document) -> Recipe:
 
 def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
     """The recipe, or what is wrong."""
+    folder = Path(document.path).parent
     try:
         RECIPE.check(document.value)
-        recipe = _recipe(document.value, Path(document.path).parent, f"{document.path}:{document.line()}")
+        recipe = _recipe(document.value, folder, f"{document.path}:{document.line()}")
         _check_files(recipe)
     except Wrong as wrong:
-        return [], [document.error(one) for one in wrong.each()]
+        found = list(wrong.each())
+        found += list(_wrong_parts(document.value, folder, found))
+        found.sort(key=lambda one: document.line(one.place))
+        return [], [document.error(one) for one in found]
     return [recipe], []
+
+
+def _wrong_parts(said: Any, folder: Path, found: Sequence[Wrong]) -> Iterator[Wrong]:
+    """What is wrong in parts of a recipe that can be read without the others, and are of the right form."""
+    for place, check in _parts(said, folder):
+        if not any(one.place[: len(place)] == place for one in found):
+            try:
+                with at(*place):
+                    check()
+            except Wrong as wrong:
+                yield from wrong.each()
+            except Error as error:
+                yield Wrong(str(error), *place)
+
+
+def _parts(said: Any, folder: Path) -> Iterator[tuple[tuple[str | int, ...], Callable[[], object]]]:
+    """The place of each such part, and what reads it."""
+    source, do, to = (said.get(key) if isinstance(said, dict) else None for key in ("from", "do", "to"))
+    if isinstance(source, dict):
+        for word in (word for word in WORDS if word in source):
+            yield ("from", word), functools.partial(values, word, source[word])
+    for index, item in enumerate(do if isinstance(do, list) else []):
+        for name, value in item.items() if isinstance(item, dict) else ():
+            if reader := READERS.get(ALIASES.get(str(name), str(name))):
+                yield ("do", index, name), functools.partial(reader, value)
+    if isinstance(to, dict):
+        for key, check in _OPTIONS.items():
+            if key in to:
+                yield ("to", key), functools.partial(check, to[key], folder)
 
 
 def _recipe(said: dict[str, Any], folder: Path, where: str) -> Recipe:
@@ -181,18 +215,33 @@ def _output(said: dict[str, Any], folder: Path, words: _Words, operations: tuple
         for key, value in said.items()
         if key not in ("format", "name", "gather")
     }
-    if "styles" in options:
-        with at("to", "styles"):
-            options["styles"] = load(folder / options["styles"])
-    if "units" in options:
-        with at("to", "units"):
-            unit(options["units"])
-    for key in ("range", "levels"):
-        if any(one >= other for one, other in itertools.pairwise(options.get(key, ()))):
-            raise Wrong("each number must be greater than the one before", "to", key)
+    for key, read_option in _OPTIONS.items():
+        if key in options:
+            with at("to", key):
+                options[key] = read_option(options[key], folder)
     gathers_number = any(operation.name == "ensemble" for operation in operations)
     kept = tuple(word for word in WORDS if word in listed and not (word == "number" and gathers_number))
     return Target(said["format"], said["name"], kept, Key(options))
+
+
+def _units(said: str, _folder: Path) -> str:
+    unit(said)
+    return said
+
+
+def _upwards(said: Sequence[float], _folder: Path) -> tuple[float, ...]:
+    if any(one >= other for one, other in itertools.pairwise(said)):
+        raise Wrong("each number must be greater than the one before")
+    return tuple(said)
+
+
+# Options of maps whose meaning is known without the rest of a recipe, and what reads them.
+_OPTIONS: dict[str, Callable[[Any, Path], Any]] = {
+    "styles": lambda said, folder: load(folder / said),
+    "units": _units,
+    "range": _upwards,
+    "levels": _upwards,
+}
 
 
 def _check_files(recipe: Recipe) -> None:
