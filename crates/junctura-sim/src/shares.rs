@@ -221,6 +221,7 @@ impl Shares {
                     && !share.done.contains(&sequence)
                     && !share.told.contains(&sequence)
                     && !model.group_is_owed(name, sequence)
+                    && !model.was_passed_over(share.made, sequence)
                     && !(terms[name].newest_only && object.fate == Fate::Superseded)
             });
             if let Some(lost) = lost {

@@ -18,6 +18,7 @@ use junctura_wire::{Reply, Request};
 
 use super::client::{Pending, milliseconds};
 use super::interest::Interest;
+use super::require::Requirement;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -176,7 +177,12 @@ impl Core {
         let owing: Vec<(u32, usize)> = self
             .requirements
             .iter()
-            .map(|id| (id, self.owed_len(id)))
+            .map(|id| {
+                (
+                    id,
+                    self.owed_len(id) + self.requirement_ref(id).map_or(0, Requirement::to_be_owed),
+                )
+            })
             .filter(|&(_, count)| count > 0)
             .collect();
         let total: usize = owing.iter().map(|&(_, count)| count).sum();

@@ -68,7 +68,7 @@ impl Core {
             named.users.insert((client, request));
         }
         self.wind(id);
-        if !is_new || !self.begins_later(id, (client, request)) {
+        if !self.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.sequence));
         }
         if is_new {
@@ -139,7 +139,7 @@ impl Core {
         self.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.named.insert(name.to_owned(), id);
-        if !self.is_beginning(id) {
+        if self.requirement_ref(id).is_some_and(Requirement::has_begun) {
             self.awaited.came(name);
         }
         Ok((id, true))

@@ -77,12 +77,13 @@ impl Model {
         if let Some(terms) = &share.terms
             && !self.going.contains_key(&named)
         {
-            self.make_named(client, named, &self.settled(terms));
+            self.make_named(client, named, &self.settled(terms), false);
         }
         self.join_group(client, number, named, window, until_live);
     }
 
     pub(super) fn join_group(&mut self, client: u32, number: u64, group: Number, window: u32, until_live: bool) {
+        self.end_beginning(group);
         let sequence = self.sequence;
         let follow = Following {
             query: Query::All,
