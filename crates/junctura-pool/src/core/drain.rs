@@ -126,7 +126,7 @@ impl Core {
             self.settle_pending(client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in std::mem::take(&mut self.waiting_leases).into_values() {
+        for lease in self.waiting_leases.take_all() {
             self.settle_pending(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }

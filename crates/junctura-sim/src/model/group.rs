@@ -71,13 +71,17 @@ impl Model {
         if refusal.is_some() {
             return self.fail(client, number, refusal);
         }
+        self.end_beginning(named);
         if self.is_full_of_requests(client) {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
         if let Some(terms) = &share.terms
             && !self.going.contains_key(&named)
         {
-            self.make_named(client, named, &self.settled(terms), false);
+            self.make_named(client, named, &self.settled(terms));
+            if self.joins_later((client, number), named, window, until_live) {
+                return;
+            }
         }
         self.join_group(client, number, named, window, until_live);
     }

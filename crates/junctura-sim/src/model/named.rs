@@ -101,14 +101,13 @@ impl Model {
             return;
         }
         if !stands {
-            self.make_named(client, named, terms, true);
+            self.make_named(client, named, terms);
         }
         self.began((client, number), named);
     }
 
-    /// `in_parts`: it may be owed what is there in parts.
-    pub(super) fn make_named(&mut self, client: u32, named: Number, terms: &Terms, in_parts: bool) {
-        let beginning = in_parts.then(|| self.begin_in_parts(named, &terms.query)).flatten();
+    pub(super) fn make_named(&mut self, client: u32, named: Number, terms: &Terms) {
+        let beginning = self.begin_in_parts(named, &terms.query);
         let requirement = self.new_requirement(terms, beginning);
         self.count_as_owed(&requirement.owed.clone());
         self.going.insert(named, Going::Require(Box::new(requirement)));

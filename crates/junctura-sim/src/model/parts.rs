@@ -36,6 +36,8 @@ pub(super) struct LateBeginning {
     left: Vec<u64>,
     /// Those who are told when it is over.
     askers: Vec<Number>,
+    /// The follow that has made a group, and becomes a member when it is over: its window, and whether it ends then.
+    joins: Option<(Number, u32, bool)>,
 }
 
 /// A retire that has yet to look at some objects.
@@ -174,6 +176,7 @@ impl Model {
             part: told.number,
             left: told.left,
             askers: Vec::new(),
+            joins: None,
         })
     }
 
@@ -183,6 +186,15 @@ impl Model {
             Some(beginning) => beginning.askers.push(asker),
             None => self.want(asker.0, asker.1, Want::Began(self.sequence)),
         }
+    }
+
+    /// Whether the follow that has made a group joins it later.
+    pub(super) fn joins_later(&mut self, follow: Number, group: Number, window: u32, until_live: bool) -> bool {
+        let Some(beginning) = self.beginning_mut(group) else {
+            return false;
+        };
+        beginning.joins = Some((follow, window, until_live));
+        self.go_on(follow.0, follow.1, Going::Use(group))
     }
 
     fn owe_next(&mut self, requirement: Number) {
@@ -225,6 +237,11 @@ impl Model {
         }
         if requirement.0 == NOBODY {
             self.come(requirement.1 as usize);
+        }
+        if let Some((follow, window, until_live)) = beginning.joins
+            && self.going.remove(&follow).is_some()
+        {
+            self.join_group(follow.0, follow.1, requirement, window, until_live);
         }
     }
 

@@ -149,6 +149,41 @@ fn who_reads_before_its_requirement_has_begun_reads_all() {
 }
 
 #[test]
+fn who_makes_a_group_of_very_many_joins_it_when_it_has_begun() {
+    let mut world = in_parts();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    let make = |world: &mut World, client: u32, number: u64, group: &'static str| {
+        world.follow(client, number, |follow| {
+            follow.group = Some(group.into());
+            follow.group_terms = Some(junctura_wire::body::GroupTerms::default());
+        });
+    };
+    offer_all(&mut world, p, "abcde");
+    make(&mut world, c, 1, "g");
+    make(&mut world, c, 2, "h");
+    make(&mut world, c, 3, "i");
+    // Of these, one is stopped, and another one is joined by somebody else before.
+    world.ask(c, 4, Request::Stop(2));
+    world.follow(d, 1, |follow| {
+        follow.group = Some("i".into());
+        follow.window = 1;
+    });
+    let heard = world.heard(c);
+    assert!(heard[0] == "4: done 0" && heard[1] == "3: began v5", "{heard:?}");
+    assert_eq!(heard.len(), 2 + 5 + 1, "it is given all, and is live: {heard:?}");
+    assert_eq!(world.heard(d).len(), 2, "began, and live");
+    finish(&mut world);
+    let heard = world.heard(c);
+    let got: Vec<&str> = heard.iter().filter_map(|one| one.split("got ").nth(1)).collect();
+    assert_eq!(heard[0], "1: began v5");
+    assert!(
+        got.len() == 5 && got.is_sorted(),
+        "in order, though it was owed them in another: {heard:?}"
+    );
+    assert_eq!(owed(&world), 15, "nobody reads the one that was stopped");
+}
+
+#[test]
 fn who_demands_before_its_requirement_has_begun_gets_each_once() {
     let mut world = in_parts();
     let (p, c) = (world.join("p"), world.join("c"));
