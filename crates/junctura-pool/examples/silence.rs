@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! silence expire|retire|retract|die [COUNT [AT_ONCE]]
-//! silence list|follow|demand|nothing|require [COUNT [AT_ONCE]]
+//! silence list|follow|demand|nothing|require|group [COUNT [AT_ONCE]]
+//! silence break|seal [COUNT]
 //! ```
 //! Prints JSON: the longest time that one event took, how long all took, and how many events that were. `first_ms` is the time of
 //! the request itself. `AT_ONCE` is how many objects an event lets go, or a request looks at without being prepared; what it is in a
-//! server unless given. `nothing` demands what no object is, by a regular expression. The objects lie in slots of shared memory that nobody
+//! server unless given. `break` breaks a requirement that keeps all objects, `seal` completes a bundle of all. `nothing` demands what no object is, by a regular expression. The objects lie in slots of shared memory that nobody
 //! touches; their keys are those of an ensemble forecast under the built-in schema `mars`.
 
 use std::process::ExitCode;
@@ -15,7 +16,9 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
 use junctura_pool::{Config, Effects, SpillJob};
-use junctura_wire::body::{Demand, Follow, GroupTerms, Hello, Lease, List, Order, Require, Retract, Target, Withdraw};
+use junctura_wire::body::{
+    Bundle, Demand, Follow, GroupTerms, Hello, Lease, List, Order, Require, Retract, Target, Withdraw,
+};
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -56,6 +59,8 @@ struct Pool {
     requests: u64,
     longest: Duration,
     events: u64,
+    /// The request that has a bundle open, or 0.
+    bundle: u64,
 }
 
 impl Pool {
@@ -74,7 +79,20 @@ impl Pool {
             requests: 0,
             longest: Duration::ZERO,
             events: 0,
+            bundle: 0,
         })
+    }
+
+    /// The request that opens a bundle.
+    fn open(&mut self, client: u32, members: u64) -> u64 {
+        let bundle = Bundle {
+            path: Some("forecast".into()),
+            members: None,
+            ..Bundle::default()
+        };
+        assert!(members > 0);
+        self.ask(client, Request::Bundle(bundle));
+        self.requests
     }
 
     fn join(&mut self, name: &str) -> Result<u32> {
@@ -124,7 +142,16 @@ impl Pool {
                 ..OfferHead::default()
             };
             let (record, inline) = (record.as_slice(), &[][..]);
-            self.ask(client, Request::Offer { head, record, inline });
+            let request = match self.bundle {
+                0 => Request::Offer { head, record, inline },
+                bundle => Request::Stage {
+                    bundle,
+                    head,
+                    record,
+                    inline,
+                },
+            };
+            self.ask(client, request);
         }
         self.core.idle();
         Ok(())
@@ -183,6 +210,14 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
                 ..Require::default()
             }),
         ),
+        "break" => pool.ask(
+            other,
+            Request::Require(Require {
+                breaks_on_full: true,
+                quota_bytes: Some(4096 * (count - 1)),
+                ..Require::default()
+            }),
+        ),
         "die" => pool.ask(
             other,
             Request::Follow(Follow {
@@ -194,7 +229,10 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
         ),
         _ => {}
     }
-    let is_timed = matches!(what, "expire" | "retract");
+    let is_timed = matches!(what, "expire" | "retract" | "break");
+    if what == "seal" {
+        pool.bundle = pool.open(producer, count);
+    }
     pool.offer_all(producer, count, if is_timed { (OVER / 1_000_000) as u32 } else { 0 })?;
     if what == "retract" {
         pool.core.tick(OVER, &mut pool.fx);
@@ -213,7 +251,11 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
             pool.core.tick(0, &mut pool.fx);
         }
     }
-    if what != "die" && pool.core.stat().objects.visible != count {
+    if what == "break" {
+        // The last of them goes over the quota.
+        pool.core.tick(OVER - 1, &mut pool.fx);
+    }
+    if !matches!(what, "die" | "seal") && pool.core.stat().objects.visible != count {
         return Err(Error::new(Code::Protocol, "objects", "not all are visible"));
     }
     if let Some(request) = question(what) {
@@ -221,7 +263,11 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
     }
     let began = Instant::now();
     match what {
-        "expire" => pool.timed(|core, fx| core.tick(OVER, fx)),
+        "expire" | "break" => pool.timed(|core, fx| core.tick(OVER, fx)),
+        "seal" => {
+            let bundle = pool.bundle;
+            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Seal(bundle), fx));
+        }
         "retire" => {
             let retire = Withdraw {
                 target: Target::selector(""),
@@ -243,7 +289,7 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
     }
     let (longest, all) = (pool.longest.as_secs_f64() * 1e3, began.elapsed().as_secs_f64() * 1e3);
     let objects = pool.core.stat().objects;
-    if objects.visible + objects.kept > 0 {
+    if what != "seal" && objects.visible + objects.kept > 0 {
         return Err(Error::new(Code::Protocol, "objects", format!("{objects:?} are left")));
     }
     let events = pool.events;
@@ -277,6 +323,12 @@ fn question(what: &str) -> Option<Request<'static>> {
         "demand" => demand("step>=0"),
         "nothing" => demand("param~\"^[a-s]+$\""),
         "require" => Request::Require(Require::default()),
+        "group" => Request::Follow(Follow {
+            window: 100,
+            group: Some("group".into()),
+            group_terms: Some(GroupTerms::default()),
+            ..Follow::default()
+        }),
         _ => return None,
     })
 }

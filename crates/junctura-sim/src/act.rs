@@ -401,6 +401,7 @@ impl World {
             read: false,
             began: None,
             came: std::collections::BTreeSet::new(),
+            made: 0,
         });
         request
     }

@@ -177,6 +177,7 @@ impl Plan {
             lease_first_for_ns: 10_000_000_000,
             orphan_timeout_ns: tight(rng, 60, 1, 100, 60_000) * 1_000_000,
             leaving_at_once: 256,
+            changed_at_once: usize::MAX,
             looked_at_once: 1000,
             components: 0,
             tombstones: unrecorded(rng, 20, 0, 6, 32_768) as usize,
@@ -194,6 +195,7 @@ impl Plan {
         let mut rules = Rules { spill_bytes, ..rules };
         if !recorded {
             rules.vary(&mut Rng::of_step(seed, u64::MAX - 1));
+            rules.divide(&mut Rng::of_step(seed, u64::MAX - 4));
         }
         if spill_bytes.is_some() && apart.percent(70) {
             rules.budget_bytes = [2 << 10, 8 << 10, 64 << 10, 200 << 10][apart.below(4)];
@@ -363,7 +365,7 @@ impl Plan {
             orphan_timeout: Duration::from_nanos(rules.orphan_timeout_ns),
             leaving_at_once: rules.leaving_at_once,
             delivered_at_once: usize::MAX,
-            changed_at_once: usize::MAX,
+            changed_at_once: rules.changed_at_once,
             looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),
             limits: Limits {
@@ -382,6 +384,19 @@ impl Plan {
 }
 
 impl Rules {
+    /// In some runs much is done in parts, drawn apart as well.
+    fn divide(&mut self, rng: &mut Rng) {
+        if rng.percent(60) {
+            return;
+        }
+        self.changed_at_once = [1, 1, 2, 3, 7, 64][rng.below(6)];
+        if rng.percent(75) {
+            self.leaving_at_once = rng.between(1, 4) as usize;
+        }
+        // Which tombstones make room for which depends on the turns.
+        (self.tombstones, self.tombstones_per_dataset) = (32_768, 10_000);
+    }
+
     /// What some runs have, drawn apart as well.
     fn vary(&mut self, rng: &mut Rng) {
         if rng.percent(25) {

@@ -348,6 +348,8 @@ pub struct Wish {
     pub began: Option<(u64, BTreeSet<u64>)>,
     /// What came through it, and what was told to be gone.
     pub came: BTreeSet<u64>,
+    /// The event in which it was made.
+    pub made: u64,
 }
 
 impl Wish {
@@ -367,6 +369,7 @@ impl Wish {
             (sequence > *first || there.contains(&sequence))
                 && model.matches(&self.query, sequence)
                 && !self.came.contains(&sequence)
+                && !model.was_passed_over(self.made, sequence)
                 && !(self.newest_only && object.fate == Fate::Superseded)
         });
         match lost {

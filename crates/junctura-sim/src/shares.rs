@@ -39,6 +39,8 @@ pub struct Shares {
     lives: BTreeMap<usize, Share>,
     /// Follows of members: their groups, and the lives of these.
     members: BTreeMap<(u32, u64), (usize, u64)>,
+    /// Follows that are to become members of these groups.
+    asked: BTreeMap<(u32, u64), usize>,
     /// Requests by which clients stand by requirements with names.
     uses: BTreeMap<(u32, u64), usize>,
 }
@@ -53,7 +55,10 @@ impl Shares {
         if let Cause::Request(client, number, ask) = cause {
             match ask {
                 Ask::Require { name: Some(name), .. } => _ = self.uses.insert((*client, *number), *name),
-                Ask::Follow { .. } => {
+                Ask::Follow { group, .. } => {
+                    if let Some(share) = group {
+                        self.asked.insert((*client, *number), share.name);
+                    }
                     let name = model.group_of(*client, *number);
                     if let Some(name) = name.or_else(|| self.ended_at_once(*client, ask, recorder)) {
                         let life = self.lives.get(&name).map_or(0, |share| share.made);
@@ -74,6 +79,13 @@ impl Shares {
         }
         for (client, request, said) in &recorder.said {
             match &**said {
+                // One that makes a group of very much joins it later.
+                Said::Began(_) => {
+                    if let Some(name) = self.asked.remove(&(*client, *request)) {
+                        let life = self.lives.get(&name).map_or(0, |share| share.made);
+                        self.members.insert((*client, *request), (name, life));
+                    }
+                }
                 Said::Delivered(delivered) => {
                     let (sequence, holding) = (delivered.sequence(), delivered.holding());
                     self.goes_out(
@@ -221,6 +233,7 @@ impl Shares {
                     && !share.done.contains(&sequence)
                     && !share.told.contains(&sequence)
                     && !model.group_is_owed(name, sequence)
+                    && !model.was_passed_over(share.made, sequence)
                     && !(terms[name].newest_only && object.fate == Fate::Superseded)
             });
             if let Some(lost) = lost {

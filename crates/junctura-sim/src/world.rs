@@ -310,6 +310,7 @@ impl World {
         {
             let there = self.model.visible_matches(&terms.query, Order::Key);
             wish.began = Some((self.model.sequence, there.into_iter().collect()));
+            wish.made = self.model.next_event();
         }
     }
 
@@ -335,6 +336,7 @@ impl World {
         if let Cause::Left(id) = cause {
             self.recorder.lines.remove(id);
         }
+        self.model.see_ahead(&self.core.unfinished());
         let (core, now, recorder) = (&mut self.core, self.now, &mut self.recorder);
         catch_unwind(AssertUnwindSafe(|| input.tell(core, now, recorder)))
             .map_err(|panic| format!("the core panicked: {}", text_of(panic.as_ref())))?;
@@ -347,7 +349,12 @@ impl World {
         if !departing.is_empty() {
             note!(self, "    yet to go: {departing:?}");
         }
+        let unfinished = self.core.unfinished();
+        if !unfinished.is_empty() {
+            note!(self, "    in parts: {unfinished:?}");
+        }
         self.model.note_departing(departing);
+        self.model.note_unfinished(unfinished);
         self.model.judge(self.now, cause, &self.recorder)?;
         self.twin.follow(input, self.now, &self.recorder.tape, &self.core)?;
         self.shares.see(cause, &self.recorder, &self.model, &self.terms)?;

@@ -13,7 +13,7 @@ fn runs() -> u64 {
 const STEPS: u64 = 400;
 
 /// Seeds that found something once.
-const ONCE_FAILED: [u64; 9] = [
+const ONCE_FAILED: [u64; 18] = [
     770_020_516,
     77_122_184,
     2_946_289,
@@ -23,6 +23,15 @@ const ONCE_FAILED: [u64; 9] = [
     312_227,
     333_775,
     5_291,
+    3_055,
+    5_481,
+    200_480,
+    203_978,
+    206_823,
+    208_426,
+    208_990,
+    313_609,
+    1_030,
 ];
 
 fn judge(seeds: impl Iterator<Item = u64>) {

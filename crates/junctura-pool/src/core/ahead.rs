@@ -13,7 +13,7 @@
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
 use junctura_wire::Request;
-use junctura_wire::body::{Follow, Order, Target};
+use junctura_wire::body::{Order, Target};
 use roaring::RoaringBitmap;
 
 use super::Core;
@@ -74,10 +74,11 @@ impl Core {
     /// little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
-        if let Request::Follow(follow) = request
-            && let Some(id) = self.read_through(client, follow)
-        {
-            return self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+        if let Some(id) = self.read_through(client, request) {
+            let is_owed_all = self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+            if !is_owed_all || matches!(request, Request::Follow(_)) {
+                return is_owed_all;
+            }
         }
         let Some((text, order)) = concern(request) else {
             return true;
@@ -96,11 +97,17 @@ impl Core {
         is_ready
     }
 
-    /// The requirement that a follow is to read.
-    fn read_through(&self, client: u32, follow: &Follow<'_>) -> Option<u32> {
-        let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
-        let found = self.requirement_of(client, follow.requirement, name);
-        found.ok().flatten()
+    /// The requirement through which a request receives.
+    fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
+        let (number, name) = match request {
+            Request::Follow(follow) => {
+                let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
+                (follow.requirement, name)
+            }
+            Request::Demand(demand) => (demand.requirement, demand.requirement_name.as_deref()),
+            _ => return None,
+        };
+        self.requirement_of(client, number, name).ok().flatten()
     }
 
     /// Whether there is so much to look at that it is worth it.

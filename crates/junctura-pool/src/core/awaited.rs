@@ -22,7 +22,8 @@ use slab::Slab;
 
 use super::backlog::Part;
 use super::client::milliseconds;
-use super::object::{Keep, Until};
+use super::interest::Interest;
+use super::object::{Keep, Object, Until};
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -37,10 +38,42 @@ const NAMES_TOLD: usize = 3;
 pub(super) struct Awaited {
     sets: Slab<Set>,
     numbers: BTreeMap<Consumers, u32>,
-    /// A name that objects wait for stands since this event.
-    came: bool,
+    /// Names that objects wait for, and that stand since this event.
+    came: Vec<String>,
     /// Objects that nothing but requirements keeps, since this event.
     unneeded: Vec<u32>,
+}
+
+/// Names that have come, where very many objects are to be looked at.
+pub(super) struct AwaitedNames {
+    pub(super) names: Vec<String>,
+    /// The places in the table of objects that have yet to be looked at.
+    places: Range<usize>,
+    /// The newest version when they came: later ones do not wait for them.
+    newest: u64,
+}
+
+impl AwaitedNames {
+    fn are_awaited_by(&self, object: &Object, awaited: &Awaited) -> bool {
+        let was_there = object.is_visible() && object.sequence <= self.newest;
+        was_there
+            && matches!(object.until, Until::Awaited { consumers, absent }
+                if absent & awaited.sets[consumers as usize].bits_of(&self.names) != 0)
+    }
+
+    /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
+    pub(super) fn left(&self, core: &Core) -> Vec<u64> {
+        let objects = self.places.clone().filter_map(|id| core.objects.get(id));
+        let waiting = objects.filter(|object| self.are_awaited_by(object, &core.awaited));
+        let mut waiting: Vec<u64> = waiting.map(|object| object.sequence).collect();
+        waiting.reverse();
+        waiting
+    }
+}
+
+/// Whether a requirement is owed all that was there when it was made: then its name has come.
+fn has_begun(interests: &Slab<Interest>, id: u32) -> bool {
+    matches!(interests.get(id as usize), Some(Interest::Requirement(one)) if one.has_begun())
 }
 
 /// The names that some objects are retained for.
@@ -52,6 +85,18 @@ struct Set {
     users: u64,
     /// For each name: the visible objects that wait for it to come, and their bytes.
     waiting: Vec<Waiting>,
+}
+
+impl Set {
+    fn place_of(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|one| one == name)
+    }
+
+    /// A bit for each of some names that is one of its own.
+    fn bits_of(&self, names: &[String]) -> u16 {
+        let places = names.iter().filter_map(|name| self.place_of(name));
+        places.fold(0, |bits, at| bits | 1 << at)
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -140,23 +185,27 @@ impl Awaited {
 
     /// Something in this event lets objects go, or may.
     pub(super) fn has_news(&self) -> bool {
-        self.came || !self.unneeded.is_empty()
+        !self.came.is_empty() || !self.unneeded.is_empty()
     }
 
     /// A requirement of this name stands from now on.
     pub(super) fn came(&mut self, name: &str) {
+        let mut is_awaited = false;
         for (_, set) in &mut self.sets {
-            if let Some(at) = set.names.iter().position(|one| one == name) {
+            if let Some(at) = set.place_of(name) {
                 set.absent &= !(1 << at);
-                self.came |= set.waiting[at].objects > 0;
+                is_awaited |= set.waiting[at].objects > 0;
             }
+        }
+        if is_awaited {
+            self.came.push(name.to_owned());
         }
     }
 
     /// A requirement of this name stands no more: what comes waits for another.
     pub(super) fn went(&mut self, name: &str) {
         for (_, set) in &mut self.sets {
-            if let Some(at) = set.names.iter().position(|one| one == name) {
+            if let Some(at) = set.place_of(name) {
                 set.absent |= 1 << at;
             }
         }
@@ -223,9 +272,10 @@ impl Core {
                 return Err(Error::new(Code::LimitExceeded, "retention", cause));
             }
             None => {
-                let set = self
-                    .awaited
-                    .find_or_make(&names, limits.consumers, |name| standing.contains_key(name))?;
+                let awaited = &mut self.awaited;
+                let set = awaited.find_or_make(&names, limits.consumers, |name| {
+                    standing.get(name).is_some_and(|&id| has_begun(&self.interests, id))
+                })?;
                 self.awaited.hold(set);
                 state.consumers.push(set);
                 state.consumers.len() - 1
@@ -287,59 +337,68 @@ impl Core {
     /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
     /// nothing else keeps.
     pub(super) fn let_unneeded_go(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        if std::mem::take(&mut self.awaited.came) {
-            self.await_no_more_of_those_who_came();
+        let names = std::mem::take(&mut self.awaited.came);
+        if !names.is_empty() {
+            self.await_no_more_of_those_who_came(names);
         }
         for id in std::mem::take(&mut self.awaited.unneeded) {
             self.settle_in_turn(now, id, fx);
         }
     }
 
-    fn await_no_more_of_those_who_came(&mut self) {
+    fn await_no_more_of_those_who_came(&mut self, names: Vec<String>) {
+        let coming = AwaitedNames {
+            names,
+            places: 0..self.objects.iter().next_back().map_or(0, |(last, _)| last + 1),
+            newest: self.sequence,
+        };
         if self.objects.len() > self.config.changed_at_once {
-            let until = self.objects.iter().next_back().map_or(0, |(last, _)| last + 1);
-            return self.go_on_later(Part::Await(0..until));
+            return self.go_on_later(Part::Await(coming));
         }
-        let awaits = |object: &super::Object| matches!(object.until, Until::Awaited { .. }) && object.is_visible();
-        let all = self.objects.iter().filter(|(_, object)| awaits(object));
+        let all = self
+            .objects
+            .iter()
+            .filter(|(_, object)| coming.are_awaited_by(object, &self.awaited));
         let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
         awaiting.sort_unstable();
         for (_, id) in awaiting {
-            if self.awaits_no_more(id) {
+            if self.awaits_no_more(&coming, id) {
                 self.awaited.unneeded.push(id);
             }
         }
     }
 
     /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
-    pub(super) fn await_next(&mut self, places: &mut Range<usize>, fx: &mut impl Effects) -> bool {
+    pub(super) fn await_next(&mut self, coming: &mut AwaitedNames, fx: &mut impl Effects) -> bool {
         const AT_ONCE: usize = 16;
-        for id in places.by_ref().take(AT_ONCE) {
-            if self.awaits_no_more(id as u32) {
+        let next = coming.places.start;
+        let some = next..(next + AT_ONCE).min(coming.places.end);
+        coming.places.start = some.end;
+        for id in some {
+            if self.awaits_no_more(coming, id as u32) {
                 self.settle_in_turn(self.now, id as u32, fx);
             }
         }
-        places.start < places.end
+        !coming.places.is_empty()
     }
 
-    /// Whether an object waited for those who have come, and for no others.
-    fn awaits_no_more(&mut self, id: u32) -> bool {
-        let Some(object) = self.objects.get_mut(id as usize).filter(|one| one.is_visible()) else {
+    /// Whether an object waited for those who have come, and for no others. It does not matter whether they stand still.
+    fn awaits_no_more(&mut self, coming: &AwaitedNames, id: u32) -> bool {
+        let object = self.objects.get(id as usize);
+        let Some(object) = object.filter(|object| coming.are_awaited_by(object, &self.awaited)) else {
             return false;
         };
         let Until::Awaited { consumers, absent } = object.until else {
             return false;
         };
-        let still = absent & self.awaited.sets[consumers as usize].absent;
-        object.until = Until::Awaited {
-            consumers,
-            absent: still,
-        };
         let length = object.length;
-        self.uncount(consumers, absent & !still, length);
-        if still == 0 {
+        let came = absent & self.awaited.sets[consumers as usize].bits_of(&coming.names);
+        let absent = absent & !came;
+        self.objects[id as usize].until = Until::Awaited { consumers, absent };
+        self.uncount(consumers, came, length);
+        if absent == 0 {
             self.await_no_more(id);
         }
-        still == 0
+        absent == 0
     }
 }

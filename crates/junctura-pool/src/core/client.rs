@@ -104,6 +104,12 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Whether a request of its stands for a requirement.
+    pub(super) fn stands_by(&self, request: u64, requirement: u32) -> bool {
+        let pending = self.pending.get(&request);
+        matches!(pending, Some(&(Pending::Requirement(id) | Pending::Use(id))) if id == requirement)
+    }
+
     pub(super) fn is_known(&self) -> bool {
         self.peer.is_some()
     }

@@ -50,6 +50,7 @@ impl Core {
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
+            self.end_beginning(requirement, fx);
             self.note_progress(requirement, fx);
         }
         let (found, selectors, subject) = match self.aim(&demand.target)? {

@@ -18,6 +18,7 @@ use junctura_wire::{Reply, Request};
 
 use super::client::{Pending, milliseconds};
 use super::interest::Interest;
+use super::require::Requirement;
 use super::{Core, Nanoseconds};
 use crate::Effects;
 
@@ -125,7 +126,7 @@ impl Core {
             self.settle_pending(client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in std::mem::take(&mut self.waiting_leases).into_values() {
+        for lease in self.waiting_leases.take_all() {
             self.settle_pending(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
@@ -176,7 +177,12 @@ impl Core {
         let owing: Vec<(u32, usize)> = self
             .requirements
             .iter()
-            .map(|id| (id, self.owed_len(id)))
+            .map(|id| {
+                (
+                    id,
+                    self.owed_len(id) + self.requirement_ref(id).map_or(0, Requirement::to_be_owed),
+                )
+            })
             .filter(|&(_, count)| count > 0)
             .collect();
         let total: usize = owing.iter().map(|&(_, count)| count).sum();

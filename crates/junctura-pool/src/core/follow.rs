@@ -18,7 +18,7 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Follow, Gap, ObjectName};
 use junctura_wire::fixed;
 
-use super::backlog::Part;
+use super::backlog::{Beginning, Part};
 use super::client::{Pending, Via};
 use super::group::Member;
 use super::interest::Interest;
@@ -120,6 +120,9 @@ impl Core {
         let selectors = self.selectors(&follow.selector)?;
         let sorting = self.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
+            if Beginning::joins_later(self, group, (client, request), follow, fx)? {
+                return Ok(());
+            }
             self.end_beginning(group.0, fx);
             return self.join_group(group, client, request, follow, fx);
         }

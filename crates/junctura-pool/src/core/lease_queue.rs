@@ -67,8 +67,8 @@ impl LeaseQueue {
         self.waiting.values()
     }
 
-    pub(super) fn into_values(self) -> impl Iterator<Item = WaitingLease> {
-        self.waiting.into_values()
+    pub(super) fn take_all(&mut self) -> Vec<WaitingLease> {
+        std::iter::from_fn(|| self.remove(self.first()?)).collect()
     }
 
     /// Whether all are of one client and wait for slots of this size.

@@ -68,7 +68,7 @@ use crate::{Config, Effects};
 use ahead::Ahead;
 use awaited::Awaited;
 use backlog::Backlog;
-pub use backlog::Departing;
+pub use backlog::{Departing, Unfinished, UnfinishedChange};
 use bundle::Bundles;
 pub use client::Peer;
 use client::{Client, Pending};

@@ -63,17 +63,23 @@ impl Core {
     ) -> Result<()> {
         let asked = self.named_requirement(name, require)?;
         let (id, is_new) = self.find_or_file(client, request, name, asked)?;
-        self.add_pending(client, request, Pending::Use(id))?;
-        if let Some(named) = self.named_mut(id) {
-            named.users.insert((client, request));
-        }
-        self.wind(id);
-        if !is_new || !self.begins_later(id, (client, request)) {
+        self.use_named(id, client, request)?;
+        if !self.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.sequence));
         }
         if is_new {
             self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
+        Ok(())
+    }
+
+    /// A client's request stands by a requirement with a name.
+    pub(super) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
+        self.add_pending(client, request, Pending::Use(id))?;
+        if let Some(named) = self.named_mut(id) {
+            named.users.insert((client, request));
+        }
+        self.wind(id);
         Ok(())
     }
 
@@ -139,7 +145,7 @@ impl Core {
         self.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.named.insert(name.to_owned(), id);
-        if !self.is_beginning(id) {
+        if self.requirement_ref(id).is_some_and(Requirement::has_begun) {
             self.awaited.came(name);
         }
         Ok((id, true))

@@ -18,12 +18,12 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::Require;
 
-use super::backlog::Part;
+use super::backlog::{Beginning, Part};
 use super::broken::{Bounds, Broken};
 use super::client::Pending;
 use super::follow::Following;
 use super::group::Group;
-use super::interest::{Interest, InterestId};
+use super::interest::Interest;
 use super::lost::Lost;
 use super::named::Named;
 use super::object::State;
@@ -60,20 +60,18 @@ pub(super) struct Requirement {
     /// Where members share what it is owed.
     pub(super) group: Option<Box<Group>>,
     /// It is about to be owed what was there when it was made, where that is very much.
-    beginning: Option<Box<Beginning>>,
-}
-
-struct Beginning {
-    /// In the order of the index.
-    left: Vec<u32>,
-    /// The newest version then: one with a higher number came later.
-    newest: u64,
-    /// The request that is answered at its end.
-    asker: Option<(u32, u64)>,
+    pub(super) beginning: Option<Box<Beginning>>,
 }
 
 /// The objects that a requirement was owed when it ended.
 pub(super) struct Disowned(BTreeMap<u64, Owed>);
+
+impl Disowned {
+    /// Their numbers, the next last.
+    pub(super) fn left(&self) -> Vec<u64> {
+        self.0.keys().rev().copied().collect()
+    }
+}
 
 /// Whom a requirement goes with.
 pub(super) enum Whose {
@@ -127,6 +125,24 @@ impl Requirement {
     /// How many objects it is owed.
     pub(super) fn owed_len(&self) -> usize {
         self.owed.len()
+    }
+
+    /// How much of what was there when it was made it has yet to be owed.
+    pub(super) fn to_be_owed(&self) -> usize {
+        self.beginning.as_ref().map_or(0, |beginning| beginning.len())
+    }
+
+    /// Its client and request; of one with a name, nobody's.
+    pub(super) fn client(&self) -> (u32, u64) {
+        match self.whose {
+            Whose::Client { client, request } => (client, request),
+            Whose::Named(_) => (0, 0),
+        }
+    }
+
+    /// Whether it is owed all that was there when it was made.
+    pub(super) fn has_begun(&self) -> bool {
+        self.beginning.is_none()
     }
 
     /// What it is owed.
@@ -215,12 +231,6 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a request is answered when its requirement is owed all that was there.
-    pub(super) fn begins_later(&mut self, id: u32, asker: (u32, u64)) -> bool {
-        let beginning = self.requirement_mut(id).and_then(|one| one.beginning.as_mut());
-        beginning.map(|beginning| beginning.asker = Some(asker)).is_some()
-    }
-
     /// Files a requirement; it is owed what is visible already.
     pub(super) fn add_requirement(
         &mut self,
@@ -246,11 +256,7 @@ impl Core {
         };
         let reserved = left.len();
         if reserved > 0 {
-            requirement.beginning = Some(Box::new(Beginning {
-                left,
-                newest: self.sequence,
-                asker: None,
-            }));
+            requirement.beginning = Some(Box::new(Beginning::new(left, self.sequence)));
         }
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.requirements.insert(id);
@@ -267,77 +273,13 @@ impl Core {
     }
 
     /// A new requirement is owed an object that was there before.
-    fn owe_from_the_start(&mut self, id: u32, object: u32) {
+    pub(super) fn owe_from_the_start(&mut self, id: u32, object: u32) {
         let sequence = self.owe(id, object);
         if self.group_ref(id).is_some() {
             self.wait_again(id, sequence);
         }
         if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
             self.charge(object);
-        }
-    }
-
-    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
-    pub(super) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
-        let Some(id) = self.still(Some(which)) else {
-            return false;
-        };
-        if self.owe_one_more(id) {
-            return true;
-        }
-        let requirement = self.requirement_mut(id);
-        let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
-            return false;
-        };
-        // What is retained until it comes was kept so far, and is owed now.
-        if let Some(named) = self.requirement_ref(id).and_then(Requirement::named) {
-            let name = named.name.clone();
-            self.awaited.came(&name);
-        }
-        if let Some((client, request)) = beginning.asker {
-            fx.reply(client, request, &Reply::Began(self.sequence));
-        }
-        false
-    }
-
-    /// Whether there was one.
-    fn owe_one_more(&mut self, id: u32) -> bool {
-        let Some(beginning) = self.requirement_mut(id).and_then(|one| one.beginning.as_mut()) else {
-            return false;
-        };
-        let (next, newest) = (beginning.left.pop(), beginning.newest);
-        let Some(object) = next else { return false };
-        self.weights.owed -= 1;
-        if self.was_there(object, newest) {
-            self.owe_from_the_start(id, object);
-        }
-        true
-    }
-
-    /// Whether a requirement has yet to be owed what was there when it was made.
-    pub(super) fn is_beginning(&self, id: u32) -> bool {
-        self.requirement_ref(id).is_some_and(|one| one.beginning.is_some())
-    }
-
-    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
-    pub(super) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
-        (0..count).all(|_| self.owe_one_more(id));
-        let requirement = self.requirement_ref(id);
-        let beginning = requirement.and_then(|one| one.beginning.as_ref());
-        beginning.is_none_or(|beginning| beginning.left.is_empty())
-    }
-
-    /// A reader comes before a requirement is owed all that was there: it is so first.
-    pub(super) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
-        let which = self.refer(id);
-        while self.owe_next(which, fx) {}
-    }
-
-    /// What a requirement that ends has yet to be owed of what was there.
-    pub(super) fn forget_beginning(&mut self, requirement: &Requirement) {
-        if let Some(beginning) = &requirement.beginning {
-            self.weights.owed -= beginning.left.len();
-            self.memory_freed |= !self.stalled.is_empty();
         }
     }
 

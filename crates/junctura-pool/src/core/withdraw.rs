@@ -8,7 +8,7 @@ use junctura_wire::body::{Failure, Target, Withdraw};
 
 use super::backlog::Part;
 use super::client::{Pending, milliseconds};
-use super::interest::Aim;
+use super::interest::{Aim, InterestId};
 use super::object::{Object, State, Why};
 use super::timer::Timer;
 use super::{Core, Nanoseconds};
@@ -20,13 +20,20 @@ pub(super) struct Withdrawal {
     request: u64,
     done: u64,
     /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
-    waits: BTreeMap<u32, Vec<u32>>,
+    waits: BTreeMap<u32, Vec<InterestId>>,
     /// Objects that have yet to be looked at, where there are very many, and the newest version when it came.
     left: Vec<u32>,
     newest: u64,
     force: bool,
     timeout_ms: Option<u64>,
     began: Nanoseconds,
+}
+
+impl Withdrawal {
+    /// What it has yet to look at, and the newest version when it came, if it is that of this request.
+    pub(super) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
+        ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
+    }
 }
 
 impl Core {
@@ -108,7 +115,7 @@ impl Core {
         let mut free = Vec::new();
         for object in objects {
             let is_free = how.force || self.objects[object as usize].owed == 0;
-            let owed_to = if is_free { Vec::new() } else { self.claimants(object) };
+            let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
             if owed_to.is_empty() {
                 free.push(object);
             } else {
@@ -176,7 +183,7 @@ impl Core {
             return true;
         }
         let is_free = force || self.objects[object as usize].owed == 0;
-        let owed_to = if is_free { Vec::new() } else { self.claimants(object) };
+        let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
         let is_free = owed_to.is_empty();
         if let Some(withdrawal) = self.withdrawals.get_mut(id as usize) {
             if is_free {
@@ -239,8 +246,7 @@ impl Core {
         let Some(mut blockers) = waits.map(std::mem::take) else {
             return;
         };
-        // Numbers of requirements that have ended are given to others: they must not stay here.
-        blockers.retain(|&blocker| self.is_owed(blocker, object));
+        blockers.retain(|&blocker| self.still(Some(blocker)).is_some_and(|id| self.is_owed(id, object)));
         if !blockers.is_empty() {
             if let Some(waits) = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object)) {
                 *waits = blockers;
@@ -286,9 +292,17 @@ impl Core {
     }
 
     fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
-        let (object, blockers) = withdrawal.waits.iter().next().map_or((0, &[][..]), |(o, b)| (*o, b));
+        let (object, blockers) = withdrawal
+            .waits
+            .iter()
+            .next()
+            .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
         let entry = &self.objects[object as usize];
-        let who: Vec<String> = blockers.iter().map(|&id| self.owner_of(id)).collect();
+        let whose = |&blocker: &InterestId| match self.still(Some(blocker)) {
+            Some(id) => self.owner_of(id),
+            None => "a requirement that has ended and has much to let go".to_owned(),
+        };
+        let who: Vec<String> = blockers.iter().map(whose).collect();
         let others = withdrawal.waits.len() - 1;
         let more = if others == 0 {
             String::new()
@@ -302,6 +316,12 @@ impl Core {
         );
         Error::new(Code::Timeout, self.key_text(entry.schema, &entry.record), cause)
     }
+}
+
+/// The requirements that are owed an object.
+fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
+    let claimants = core.claimants(object);
+    claimants.into_iter().map(|id| core.refer(id)).collect()
 }
 
 /// A withdraw does not wait for an object any more.

@@ -110,6 +110,11 @@ impl Model {
                 query,
                 timeout_ms,
                 force,
+            } if self.take_out_in_parts((client, number), &self.all_matches(query), *timeout_ms, *force) => {}
+            Ask::Retire {
+                query,
+                timeout_ms,
+                force,
             } => {
                 let mut targets = self.visible_matches(query, Order::Key);
                 targets.sort_unstable();
@@ -163,6 +168,7 @@ impl Model {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
         if let Some(requirement) = requirement {
+            self.end_beginning(requirement);
             self.go_forward(requirement);
         }
         let found = match aim {
@@ -255,6 +261,9 @@ impl Model {
                 Some(_) => self.fail(client, number, Some(Code::Conflict)),
                 None => self.join_group(client, number, group, *window, *until_live),
             };
+        }
+        if let Some(via) = via {
+            self.end_beginning(via);
         }
         if cursor.as_ref().is_some_and(|cursor| cursor.foreign) {
             return self.fail(client, number, Some(Code::Expired));
@@ -367,7 +376,10 @@ impl Model {
             let is_gone = self.is_gone(key);
             return self.fail(client, number, Some(if is_gone { Code::Gone } else { Code::NotFound }));
         }
-        self.take_all_out(client, number, &targets, timeout_ms, force);
+        let all = targets.iter().copied().collect();
+        if !self.take_out_in_parts((client, number), &all, timeout_ms, force) {
+            self.take_all_out(client, number, &targets, timeout_ms, force);
+        }
     }
 
     fn take_all_out(&mut self, client: u32, number: u64, targets: &[u64], timeout_ms: Option<u64>, force: bool) {
@@ -397,6 +409,7 @@ impl Model {
                 done,
                 deadline,
                 began,
+                retiring: None,
             };
             self.go_on(client, number, withdraw);
         }

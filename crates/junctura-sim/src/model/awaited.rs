@@ -41,12 +41,15 @@ impl Model {
 
     /// Bits of the names that stand.
     pub(super) fn standing_names(&self) -> u8 {
-        self.names().iter().fold(0, |bits, (_, name)| bits | 1 << name)
+        let names = self.names().into_iter().filter(|&named| !self.is_beginning(named));
+        names.fold(0, |bits, (_, name)| bits | 1 << name)
     }
 
     /// A name stands from now on: nothing waits for it to come any more.
     pub(super) fn come(&mut self, name: usize) {
-        for object in self.objects.iter_mut().filter(|object| object.fate == Fate::Visible) {
+        let later = self.comes_later(name);
+        let visible = self.objects.iter_mut().filter(|object| object.fate == Fate::Visible);
+        for object in visible.filter(|object| !later.contains(&object.sequence)) {
             if object.absent & 1 << name != 0 {
                 object.absent &= !(1 << name);
                 if object.absent == 0 {

@@ -79,6 +79,7 @@ impl Model {
             self.tell_of_requirement(events::BROKEN, None, number);
             return Ok(());
         }
+        self.end_beginning(number);
         let Some(Going::Require(one)) = self.going.get(&number) else {
             return Err(format!("requirement {number:?} is broken; there is none"));
         };

@@ -97,7 +97,10 @@ impl Model {
     /// What was left for later and has gone since goes first of all.
     pub(super) fn catch_up(&mut self, is_tick: bool) -> Checked {
         let before = std::mem::take(&mut self.departing.before);
-        let is_gone = |one: &&Departing| !self.departing.left.contains(one);
+        let is_gone = |one: &&Departing| match one {
+            Departing::Part(number) => is_tick && self.parts.has_gone_on(*number),
+            _ => !self.departing.left.contains(one),
+        };
         let gone: Vec<Departing> = before.iter().filter(is_gone).copied().collect();
         self.departing.before = before;
         if is_tick && gone.is_empty() && !self.departing.before.is_empty() {
@@ -113,6 +116,7 @@ impl Model {
                 }
                 Departing::Time(sequence) => self.end_time(sequence),
                 Departing::Payload(_) => {}
+                Departing::Part(number) => self.take_turns(number),
             }
         }
         Ok(())
@@ -156,6 +160,7 @@ impl Model {
                 let object = self.object(sequence);
                 object.fate != Fate::Visible || object.until.is_none_or(|until| until > self.now)
             }
+            Departing::Part(_) => false,
             Departing::Payload(sequence) => {
                 let object = self.object(sequence);
                 object.fate == Fate::Visible || object.owed > 0 || object.holders > 0 || object.freed

@@ -93,10 +93,12 @@ impl Model {
 
     /// It is over when nothing is owed any more, or when its time is; those who asked are told which.
     pub(super) fn end_drain(&mut self) {
-        let is_owed = |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty());
+        let is_owed =
+            |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());
         let (now, left) = (self.now, self.going.values().any(is_owed));
+        let goes_on = left || self.is_owing();
         let Some(draining) = &mut self.draining else { return };
-        if draining.left.is_none() && left && draining.until.is_none_or(|until| until > now) {
+        if draining.left.is_none() && goes_on && draining.until.is_none_or(|until| until > now) {
             return;
         }
         let left = *draining.left.get_or_insert(left);

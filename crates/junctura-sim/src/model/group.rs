@@ -71,6 +71,7 @@ impl Model {
         if refusal.is_some() {
             return self.fail(client, number, refusal);
         }
+        self.end_beginning(named);
         if self.is_full_of_requests(client) {
             return self.fail(client, number, Some(Code::LimitExceeded));
         }
@@ -78,11 +79,15 @@ impl Model {
             && !self.going.contains_key(&named)
         {
             self.make_named(client, named, &self.settled(terms));
+            if self.joins_later((client, number), named, window, until_live) {
+                return;
+            }
         }
         self.join_group(client, number, named, window, until_live);
     }
 
     pub(super) fn join_group(&mut self, client: u32, number: u64, group: Number, window: u32, until_live: bool) {
+        self.end_beginning(group);
         let sequence = self.sequence;
         let follow = Following {
             query: Query::All,

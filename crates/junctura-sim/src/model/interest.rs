@@ -1,5 +1,7 @@
 //! Who is owed what, and what ends with a request or a client.
 
+use std::collections::BTreeSet;
+
 use junctura_model::Code;
 use junctura_wire::body::events;
 
@@ -21,15 +23,24 @@ impl Model {
     }
 
     pub(super) fn disown(&mut self, requirement: Number, sequence: u64) {
-        let event = self.event;
         if let Some(Going::Require(one)) = self.going.get_mut(&requirement)
             && one.owed.remove(&sequence).is_some()
         {
             one.again.remove(&sequence);
-            let object = self.object_mut(sequence);
-            object.owed -= 1;
-            object.touched_in = event;
-            self.disowned.push(sequence);
+            self.is_let_go(sequence);
+        }
+    }
+
+    /// Some requirement is not owed a version any more.
+    pub(super) fn is_let_go(&mut self, sequence: u64) {
+        let event = self.event;
+        let object = self.object_mut(sequence);
+        object.owed -= 1;
+        object.touched_in = event;
+        let is_unrequired = object.owed == 0;
+        self.disowned.push(sequence);
+        if is_unrequired {
+            self.unrequired.insert(sequence);
         }
     }
 
@@ -82,9 +93,10 @@ impl Model {
     pub(super) fn end(&mut self, number: Number) {
         match self.going.get(&number) {
             Some(Going::Require(one)) => {
-                let owed: Vec<u64> = one.owed.keys().copied().collect();
+                let owed: BTreeSet<u64> = one.owed.keys().copied().collect();
                 let readers: Vec<Number> = one.members.iter().copied().chain(one.reader).collect();
-                for sequence in owed {
+                let later = self.let_go_of(&owed);
+                for &sequence in owed.difference(&later) {
                     self.disown(number, sequence);
                 }
                 for reader in readers {

@@ -28,6 +28,7 @@ mod memory;
 mod named;
 mod objects;
 mod observe;
+mod parts;
 mod room;
 mod spill;
 mod sync;
@@ -80,6 +81,8 @@ pub struct Rules {
     pub orphan_timeout_ns: u64,
     /// How many objects go in one event before others get their turn.
     pub leaving_at_once: usize,
+    /// What concerns more objects is done in parts.
+    pub changed_at_once: usize,
     /// In a pool with more visible objects, requests that look at them are prepared.
     pub looked_at_once: usize,
     /// The pool is for so many programs, and ends with them; 0: it does not.
@@ -252,6 +255,8 @@ struct Requirement {
     stuck_since: Option<u64>,
     /// When it ends, if nobody uses it until then; and the event in which that was settled.
     lapses: Option<(u64, u64)>,
+    /// It has yet to be owed what was there when it was made.
+    beginning: Option<parts::LateBeginning>,
 }
 
 /// No client has this number: a requirement with a name goes on under it and the place of its name.
@@ -277,6 +282,8 @@ enum Going {
         deadline: Option<u64>,
         /// The event in which it came.
         began: u64,
+        /// It has yet to look at some objects.
+        retiring: Option<parts::LateRetire>,
     },
     List {
         rest: VecDeque<u64>,
@@ -382,6 +389,7 @@ pub struct Model {
     disk: spill::Disk,
     draining: Option<drain::Draining>,
     departing: departing::Departings,
+    parts: parts::UnfinishedParts,
     leaving_early: room::Leaving,
     /// Programs that have come.
     came: BTreeSet<usize>,
@@ -394,6 +402,8 @@ pub struct Model {
     readers_ended: Vec<(Number, u64)>,
     /// Versions that requirements are not owed any more since this event, in that order.
     disowned: Vec<u64>,
+    /// Of them, those that no requirement was owed any more, at least for a while.
+    unrequired: BTreeSet<u64>,
     /// What requirements are owed again since this event.
     came_back: BTreeSet<u64>,
     /// Deliveries that were said in this event and not looked at yet: their objects are held.
@@ -461,6 +471,7 @@ impl Model {
             disk: spill::Disk::default(),
             draining: None,
             departing: departing::Departings::default(),
+            parts: parts::UnfinishedParts::default(),
             leaving_early: room::Leaving::default(),
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
@@ -469,6 +480,7 @@ impl Model {
             wants: Vec::new(),
             readers_ended: Vec::new(),
             disowned: Vec::new(),
+            unrequired: BTreeSet::new(),
             came_back: BTreeSet::new(),
             arriving: Vec::new(),
             lapsed: Vec::new(),
@@ -510,13 +522,21 @@ impl Model {
         self.lapsed.clear();
         self.readers_ended.clear();
         self.disowned.clear();
+        self.unrequired.clear();
         self.came_back.clear();
         let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
             said.delivers().map(|sequence| ((*client, *request), sequence))
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
         self.note_leaving(recorder);
-        self.catch_up(matches!(cause, Cause::Tick))?;
+        // Who retracts comes upon nothing: what goes in that event goes after it.
+        let goes_after = matches!(cause, Cause::Request(_, _, Ask::Retract(_)));
+        if !goes_after {
+            self.catch_up(matches!(cause, Cause::Tick))?;
+        }
+        if let Cause::Request(_, _, Ask::Follow { .. } | Ask::Demand { .. }) = cause {
+            self.see_ahead(&self.parts.all_told());
+        }
         match cause {
             Cause::Request(client, number, ask) => self.apply(*client, *number, ask, recorder),
             Cause::Left(client) => self.leave(*client),
@@ -530,6 +550,9 @@ impl Model {
                 }
                 self.time_out(recorder);
             }
+        }
+        if goes_after {
+            self.catch_up(false)?;
         }
         self.settle();
         self.make_room(matches!(cause, Cause::Tick), recorder)?;
@@ -556,6 +579,7 @@ impl Model {
         self.forget_bundles(matches!(cause, Cause::Tick));
         self.note_ordered(recorder)?;
         self.finish(recorder)?;
+        self.check_parts()?;
         self.departing.see_all();
         Ok(())
     }

@@ -9,6 +9,7 @@ use junctura_model::Code;
 use junctura_pool::core::Stat;
 use junctura_wire::body::events;
 
+use super::parts::LateBeginning;
 use super::{Checked, Fate, Going, Model, NOBODY, Number, Requirement, Want};
 use crate::ask::{Terms, requirement_name};
 use crate::universe::Order;
@@ -33,8 +34,11 @@ impl Model {
         }
     }
 
-    fn new_requirement(&self, terms: &Terms) -> Requirement {
-        let there = self.visible_matches(&terms.query, Order::Key);
+    fn new_requirement(&self, terms: &Terms, beginning: Option<LateBeginning>) -> Requirement {
+        let there = match &beginning {
+            Some(_) => Vec::new(),
+            None => self.visible_matches(&terms.query, Order::Key),
+        };
         let owed: BTreeMap<u64, u32> = there.into_iter().map(|sequence| (sequence, 0)).collect();
         Requirement {
             terms: terms.clone(),
@@ -49,6 +53,7 @@ impl Model {
             broken: false,
             forfeited: BTreeMap::new(),
             stuck_since: None,
+            beginning,
         }
     }
 
@@ -68,11 +73,15 @@ impl Model {
     }
 
     pub(super) fn require(&mut self, client: u32, number: u64, terms: &Terms) {
-        let requirement = self.new_requirement(terms);
+        if self.is_full_of_requests(client) {
+            return self.fail(client, number, Some(Code::LimitExceeded));
+        }
+        let beginning = self.begin_in_parts((client, number), &terms.query);
+        let requirement = self.new_requirement(terms, beginning);
         let owed = requirement.owed.clone();
         if self.go_on(client, number, Going::Require(Box::new(requirement))) {
             self.count_as_owed(&owed);
-            self.want(client, number, Want::Began(self.sequence));
+            self.began((client, number), (client, number));
         }
     }
 
@@ -91,18 +100,21 @@ impl Model {
         if !self.go_on(client, number, Going::Use(named)) {
             return;
         }
-        self.want(client, number, Want::Began(self.sequence));
         if !stands {
             self.make_named(client, named, terms);
         }
+        self.began((client, number), named);
     }
 
     pub(super) fn make_named(&mut self, client: u32, named: Number, terms: &Terms) {
-        let requirement = self.new_requirement(terms);
+        let beginning = self.begin_in_parts(named, &terms.query);
+        let requirement = self.new_requirement(terms, beginning);
         self.count_as_owed(&requirement.owed.clone());
         self.going.insert(named, Going::Require(Box::new(requirement)));
         self.tell_of_requirement(events::REQUIRED, Some(client), named);
-        self.come(named.1 as usize);
+        if !self.is_beginning(named) {
+            self.come(named.1 as usize);
+        }
     }
 
     pub(super) fn retract(&mut self, client: u32, number: u64, name: usize) {

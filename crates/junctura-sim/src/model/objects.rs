@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use junctura_wire::body::events;
 
+use super::parts::LateRetire;
 use super::{Fate, Going, Model, Number, Object, Tombstone, Want, is_slot};
 use crate::ask::{Offer, Place, Stays};
 
@@ -304,7 +305,8 @@ impl Model {
         for (&number, going) in &self.going {
             let Going::Withdraw { waits, .. } = going else { continue };
             for (&sequence, blockers) in waits {
-                if !blockers.iter().any(|&blocker| self.owes(blocker, sequence)) {
+                let is_left = self.is_to_be_let_go(sequence) && turn_of(sequence).is_none();
+                if !is_left && !blockers.iter().any(|&blocker| self.owes(blocker, sequence)) {
                     free.push((turn_of(sequence), sequence, number));
                 }
             }
@@ -312,12 +314,16 @@ impl Model {
         free.sort_unstable();
         for &(_, sequence, number) in &free {
             self.take_out(sequence);
-            let Some(Going::Withdraw { waits, done, .. }) = self.going.get_mut(&number) else {
+            let Some(Going::Withdraw {
+                waits, done, retiring, ..
+            }) = self.going.get_mut(&number)
+            else {
                 continue;
             };
             waits.remove(&sequence);
             *done += 1;
-            let (is_over, done) = (waits.is_empty(), *done);
+            let has_left = retiring.as_ref().is_some_and(LateRetire::has_left);
+            let (is_over, done) = (waits.is_empty() && !has_left, *done);
             if is_over {
                 self.going.remove(&number);
                 self.want(number.0, number.1, Want::Done(done));

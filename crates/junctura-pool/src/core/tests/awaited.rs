@@ -124,6 +124,32 @@ fn very_many_are_kept_until_those_who_come_are_owed_them() {
 }
 
 #[test]
+fn a_name_that_comes_and_goes_is_waited_for_no_more_by_any_of_very_many() {
+    let mut world = World::with(|config| {
+        config.changed_at_once = 1;
+        config.leaving_at_once = 1;
+    });
+    let (p, c, q) = (world.join("p"), world.join("c"), world.join("q"));
+    number(&mut world, p, 1, &["archive"]);
+    for name in ["a", "b", "x"] {
+        offer(&mut world, p, 2, name, 0);
+    }
+    world.require_named(c, 1, "archive", "", 0);
+    // It has not come before it is owed all.
+    number(&mut world, q, 1, &["archive", "other"]);
+    offer(&mut world, q, 2, "y", 0);
+    assert_eq!(awaited(&world), [("archive".to_owned(), 4), ("other".to_owned(), 1)]);
+    while world.heard(c).is_empty() {
+        world.pass(0);
+    }
+    world.retract(c, 2, "archive");
+    while world.core.is_behind() {
+        world.pass(0);
+    }
+    assert_eq!((visible(&world), awaited(&world)), (1, vec![("other".to_owned(), 1)]));
+}
+
+#[test]
 fn a_look_gets_what_goes_at_once_if_it_waited_for_it() {
     let mut world = World::new();
     let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));

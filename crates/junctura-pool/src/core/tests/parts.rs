@@ -149,6 +149,125 @@ fn who_reads_before_its_requirement_has_begun_reads_all() {
 }
 
 #[test]
+fn who_makes_a_group_of_very_many_joins_it_when_it_has_begun() {
+    let mut world = in_parts();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    let make = |world: &mut World, client: u32, number: u64, group: &'static str| {
+        world.follow(client, number, |follow| {
+            follow.group = Some(group.into());
+            follow.group_terms = Some(junctura_wire::body::GroupTerms::default());
+        });
+    };
+    offer_all(&mut world, p, "abcde");
+    make(&mut world, c, 1, "g");
+    make(&mut world, c, 2, "h");
+    make(&mut world, c, 3, "i");
+    // Of these, one is stopped, and another one is joined by somebody else before.
+    world.ask(c, 4, Request::Stop(2));
+    world.follow(d, 1, |follow| {
+        follow.group = Some("i".into());
+        follow.window = 1;
+    });
+    let heard = world.heard(c);
+    assert!(heard[0] == "4: done 0" && heard[1] == "3: began v5", "{heard:?}");
+    assert_eq!(heard.len(), 2 + 5 + 1, "it is given all, and is live: {heard:?}");
+    assert_eq!(world.heard(d).len(), 2, "began, and live");
+    finish(&mut world);
+    let heard = world.heard(c);
+    let got: Vec<&str> = heard.iter().filter_map(|one| one.split("got ").nth(1)).collect();
+    assert_eq!(heard[0], "1: began v5");
+    assert!(
+        got.len() == 5 && got.is_sorted(),
+        "in order, though it was owed them in another: {heard:?}"
+    );
+    assert_eq!(owed(&world), 15, "nobody reads the one that was stopped");
+}
+
+#[test]
+fn who_demands_before_its_requirement_has_begun_gets_each_once() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abc");
+    world.require(c, 1, "", false);
+    let demand = junctura_wire::body::Demand {
+        target: Target::selector("name=b"),
+        timeout_ms: None,
+        requirement: Some(1),
+        requirement_name: None,
+        incomplete: false,
+    };
+    world.ask(c, 2, Request::Demand(demand));
+    assert_eq!(world.heard(c), ["1: began v3", "2: got b v2 "]);
+    world.release(c, 2);
+    finish(&mut world);
+    assert_eq!(owed(&world), 2, "it is not owed again");
+}
+
+#[test]
+fn who_joins_a_requirement_that_begins_is_answered_when_it_has() {
+    let mut world = in_parts();
+    let (p, c, d, e) = (world.join("p"), world.join("c"), world.join("d"), world.join("e"));
+    offer_all(&mut world, p, "abc");
+    for client in [c, d, e] {
+        world.require_named(client, 1, "r", "", 0);
+    }
+    world.ask(c, 2, Request::Stop(1));
+    world.leave(e);
+    assert!(world.heard(d).is_empty());
+    finish(&mut world);
+    // Who does not stand by it any more is not answered.
+    assert_eq!(world.heard(d), ["1: began v3"]);
+    assert_eq!(
+        (world.heard(c), world.heard(e).len()),
+        (vec!["2: done 0".to_owned()], 0)
+    );
+}
+
+#[test]
+fn a_pool_whose_time_to_drain_is_over_says_what_was_still_to_be_owed() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcde");
+    world.require(c, 1, "", false);
+    let drain = junctura_wire::body::Drain { timeout_ms: Some(0) };
+    world.ask(p, 9, Request::Drain(drain));
+    let heard = world.heard(p);
+    assert!(
+        heard[0].starts_with("9: Timeout") && heard[0].contains("left: 5"),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn a_withdraw_does_not_wait_for_a_requirement_that_has_the_number_of_one_that_has_ended() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abc");
+    world.require(c, 1, "", false);
+    finish(&mut world);
+    world.withdraw(p, 9, "b", None, false);
+    world.ask(c, 2, Request::Stop(1));
+    world.require(c, 3, "", false);
+    world.follow(c, 4, |follow| follow.requirement = Some(3));
+    finish(&mut world);
+    assert_eq!(world.heard(p), ["9: done 1"]);
+}
+
+#[test]
+fn what_goes_before_it_is_owed_makes_room_for_an_offer_that_waits_for_it() {
+    let mut world = in_parts();
+    let (p, c) = (world.join("p"), world.join("c"));
+    offer_all(&mut world, p, "abcde");
+    world.core.config.limits.owed = 5;
+    world.require(c, 1, "", false);
+    world.offer(p, 8, "f", "", 0);
+    world.withdraw(c, 2, "a", Some(0), false);
+    assert!(world.heard(p).is_empty());
+    finish(&mut world);
+    assert_eq!((world.heard(p), owed(&world)), (vec!["8: offered v6".to_owned()], 5));
+}
+
+#[test]
 fn a_requirement_that_ends_before_it_has_begun_gives_its_place_back() {
     let mut world = in_parts();
     let (p, c) = (world.join("p"), world.join("c"));

@@ -16,13 +16,19 @@
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
 //! goes, nobody is broken for want of memory.
 
+mod beginning;
+mod unfinished;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Range;
 
 use junctura_model::selector::SelectorSet;
 use junctura_wire::Reply;
 use slab::Slab;
 
+pub(super) use beginning::Beginning;
+pub use unfinished::{Unfinished, UnfinishedChange};
+
+use super::awaited::AwaitedNames;
 use super::interest::{Interest, InterestId};
 use super::keys::Filed;
 use super::object::{Object, Until, Why};
@@ -56,6 +62,8 @@ pub enum Departing {
     Time(u64),
     /// It has gone; nobody needs its payload any more.
     Payload(u64),
+    /// Something that is done in parts, by its number: see [`Core::unfinished`].
+    Part(u64),
 }
 
 /// What was left for later.
@@ -64,11 +72,11 @@ enum Left {
     Object { id: u32, sequence: u64 },
     /// The answer to a request.
     Answer { client: u32, request: u64, count: u64 },
-    /// Something that is done for one object after the other.
-    Part(Part),
+    /// Something that is done for one object after the other: its number, and how many turns it has had.
+    Part { number: u64, turns: u64, part: Part },
 }
 
-/// See [`Left::Part`].
+/// See [`Left::Part`]: what is done.
 pub(super) enum Part {
     /// The withdraw of this number, if it is still that of this client's request.
     TakeOut { id: u32, client: u32, request: u64 },
@@ -78,8 +86,8 @@ pub(super) enum Part {
     Disown(Disowned),
     /// A reader has ended in whose queue these stand.
     Unwatch(Vec<u32>),
-    /// A name has come that objects wait for: those at these places of their table are looked at.
-    Await(Range<usize>),
+    /// Names have come that objects wait for.
+    Await(AwaitedNames),
 }
 
 impl Backlog {
@@ -114,7 +122,7 @@ impl Backlog {
             Left::Object { id, sequence } => objects
                 .get(id as usize)
                 .is_some_and(|one| one.sequence == sequence && one.departs.is_some()),
-            Left::Part(_) => true,
+            Left::Part { .. } => true,
             Left::Answer { .. } => false,
         };
         if takes_a_turn { None } else { self.pop() }
@@ -201,8 +209,10 @@ impl Core {
     #[must_use]
     pub fn departing(&self) -> Vec<Departing> {
         let left = self.backlog.queue.iter().filter_map(|left| {
-            let &Left::Object { id, sequence } = left else {
-                return None;
+            let (id, sequence) = match *left {
+                Left::Object { id, sequence } => (id, sequence),
+                Left::Part { number, .. } => return Some(Departing::Part(number)),
+                Left::Answer { .. } => return None,
             };
             let object = self.objects.get(id as usize)?;
             match object.is_visible() {
@@ -213,6 +223,17 @@ impl Core {
         });
         let due = self.expiries.due(self.now, &self.objects);
         left.chain(due.map(Departing::Time)).collect()
+    }
+
+    /// What is done in parts and is not done yet, in the order of the queue; for those who check.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Unfinished> {
+        let parts = self.backlog.queue.iter().filter_map(|left| match left {
+            Left::Part { number, turns, part } => Some((*number, *turns, part)),
+            Left::Object { .. } | Left::Answer { .. } => None,
+        });
+        let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
+        unfinished.collect()
     }
 
     /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
@@ -270,7 +291,7 @@ impl Core {
         while !self.backlog.queue.is_empty() && self.backlog.take_turn() {
             match self.backlog.pop() {
                 Some(Left::Object { id, .. }) => self.depart(id, fx),
-                Some(Left::Part(part)) => self.go_on(part, fx),
+                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
                 Some(Left::Answer { .. }) | None => {}
             }
             self.answer_those_in_turn(fx);
@@ -293,16 +314,17 @@ impl Core {
 
     /// Something is done in its turn, one object after the other.
     pub(super) fn go_on_later(&mut self, part: Part) {
-        self.backlog.push(Left::Part(part));
+        let number = self.backlog.came + 1;
+        self.backlog.push(Left::Part { number, turns: 0, part });
     }
 
     /// Does it for one more object.
-    fn go_on(&mut self, mut part: Part, fx: &mut impl Effects) {
+    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
         let has_more = match &mut part {
             &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
             Part::Owe(id) => self.owe_next(*id, fx),
             Part::Disown(owed) => self.disown_next(owed, fx),
-            Part::Await(places) => self.await_next(places, fx),
+            Part::Await(coming) => self.await_next(coming, fx),
             Part::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.unwatch(object);
@@ -312,7 +334,7 @@ impl Core {
             },
         };
         if has_more {
-            self.backlog.put_back(Left::Part(part));
+            self.backlog.put_back(Left::Part { number, turns, part });
         }
     }
 
