@@ -151,8 +151,12 @@ def test_whoever_is_early_waits_for_all_pieces(pool: junctura.Pool) -> None:
     pool.offer_piece(part(layout, 1), layout, 1, name="t")
     with pytest.raises(junctura.Timeout, match="of 2 pieces, rank 0 did not offer theirs"):
         pool.demand_array("name=t", timeout=0.001)
-    with pytest.raises(junctura.NotFound, match="rank 0"):
+    with pytest.raises(junctura.NotFound, match="rank 0") as absent:
         pool.demand_array("name=t", timeout=0)
+    assert absent.value.waited is not None and "after" not in absent.value.cause
+    with pytest.raises(junctura.NotFound) as absent:
+        pool.demand_array("name=never", timeout=0)
+    assert absent.value.waited is None
     pool.offer_piece(part(layout, 0), layout, 0, name="t")
     waiting.join()
     np.testing.assert_array_equal(got[0], FIELD)
@@ -194,10 +198,13 @@ def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
             await ours.offer_piece(part(layout, 0), layout, 0, name="t")
             with pytest.raises(junctura.NotFound, match="rank 1"):
                 await ours.demand_array("name=t", timeout=0)
-            with pytest.raises(junctura.Timeout, match=r"of 2 pieces, rank 1 did not offer theirs, after [0-9.]+ s"):
+            missing = r"of 2 pieces, rank 1 did not offer theirs, after [0-9.]+ s"
+            with pytest.raises(junctura.Timeout, match=missing) as late:
                 await ours.demand_array("name=t", timeout=0.1)
-            with pytest.raises(junctura.Timeout):
+            assert late.value.waited is not None and late.value.waited >= 0.1 and "after" not in late.value.cause
+            with pytest.raises(junctura.Timeout) as never:
                 await ours.demand_array("name=never", timeout=0.001)
+            assert never.value.waited is None
             await ours.offer_piece(part(layout, 1), layout, 1, {"name": "t"})
             np.testing.assert_array_equal(await waiting, FIELD[10:20])
             np.testing.assert_array_equal(await ours.demand_array("name=t", layout, 1), part(layout, 1))

@@ -454,10 +454,12 @@ class Pool:
             except NotFound as told:
                 if isinstance(error, NotFound):
                     raise
-                missing, after, _ = told.cause.rpartition(", after ")
-                if not after:
+                if told.waited is None:
+                    # No piece is there.
                     raise error from None
-                raise Timeout(told.subject, f"{missing}, after {waited_s:.1f} s") from None
+                late = Timeout(told.subject, told.cause)
+                late.waited = waited_s
+                raise late from None
         with found:
             wanted = {"timeout": 0, "schema": found.schema.name, **part}
             return await asyncio.to_thread(self.blocking.demand_array, found.key, layout, rank, **wanted)
