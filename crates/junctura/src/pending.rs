@@ -1,26 +1,26 @@
-//! Asking without waiting: for programs whose thread serves an event loop and must never sleep here.
+//! A request whose answer may not have come: the one primitive of a client.
 //!
 //! ```text
-//!  begin_… --> Pending --take--> None, …, None, Some(answer)
-//!                 |                   ^ after the descriptor was readable, and a look
-//!                 '--drop--> given up: nothing of it stays on either side
+//!  begin_… --> Pending --wait-------> answer            blocks
+//!                 |------try_take---> None, …, answer   reads what has come, without blocking
+//!                 |------take-------> None, …, answer   what `Pool::look` has read for all requests of a pool
+//!                 '------drop-------> given up: nothing of it stays on either side
 //! ```
-//! A question goes out at once, as far as there is room for it; [`Pool::look`] reads what has come, for all questions of a pool
-//! together, and sends the rest. No thread is behind it. What was delivered and never taken is given back as if it had not
-//! been received: a group or requirement is owed it again.
+//! The request is sent at once, as far as there is room for it. No thread is behind it. What was delivered and never taken is
+//! given back as if it had not been received: a group or requirement is owed it again.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use junctura_memory::classes::slot_bytes;
-use junctura_model::{Code, Result, Retention};
+use junctura_model::{Code, Error, Result, Retention};
 use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::{Connection, unexpected};
+use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Mailbox, Talk};
 use crate::pool::Pool;
 use crate::state::{StandingLease, State, Stop};
@@ -47,8 +47,29 @@ impl Said {
 
 type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send>;
 
-/// A question whose answer may not have come. Dropping it gives the question up, without waiting.
+/// A request whose answer may not have come. Dropping it gives the request up, without waiting.
 ///
+/// It is waited for in one of three ways:
+/// ```
+/// # use junctura::{Code, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut late = pool.begin_demand("name=late", None)?;
+/// assert!(late.try_take()?.is_none()); // not yet
+/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request stands
+/// # pool.offer([("name", "late")], b"payload")?;
+/// assert_eq!(&late.wait()?[..], b"payload"); // blocks
+///
+/// let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO))?;
+/// pool.wait(&[&absent], None)?; // beside others
+/// assert_eq!(absent.try_take().unwrap_err().code(), Code::NotFound);
+/// assert!(absent.try_take()?.is_none() && absent.wait().is_err()); // it was answered
+/// # Ok(())
+/// # }
+/// ```
+///
+/// In an event loop of your own:
 /// ```
 /// # use junctura::{Allocation, Awaited, BundleOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
 /// # fn main() -> junctura::Result<()> {
@@ -92,6 +113,52 @@ pub struct Pending<T> {
 }
 
 impl<T> Pending<T> {
+    /// Blocks until the answer has come, and returns it. A request with a timeout of its own, such as a demand, is answered
+    /// when that is over.
+    ///
+    /// # Errors
+    /// Those of the request; `NotFound` where the answer was taken already; `Disconnected` or `Closed` when there is no server
+    /// any more.
+    pub fn wait(mut self) -> Result<T> {
+        let answer = self.wait_until(None)?;
+        answer.ok_or_else(|| Error::new(Code::NotFound, "answer", "it was taken already"))
+    }
+
+    /// As [`Pending::wait`], for at most this time. `None`: the answer has not come in time, and may still come; or it was
+    /// taken already.
+    ///
+    /// # Errors
+    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    pub fn wait_within(&mut self, timeout: Duration) -> Result<Option<T>> {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The answer, if it has come. Reads what has come, and does not block. `None`: not yet, or it was taken already.
+    ///
+    /// # Errors
+    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    pub fn try_take(&mut self) -> Result<Option<T>> {
+        let answer = self.wait_until(Some(Instant::now()))?;
+        if answer.is_none()
+            && let Some(number) = self.number
+        {
+            let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
+            armed?;
+        }
+        Ok(answer)
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
+        let Some(number) = self.number else { return Ok(None) };
+        let requests = [number];
+        let what = Wait::letters_until(&requests, deadline);
+        let state = self.connection.lock()?;
+        let said = self
+            .connection
+            .wait(state, what, |state| state.mail.get(number).and_then(Said::take))?;
+        said.map(|said| self.accept(number, said)).transpose()
+    }
+
     /// The answer, if it has been read ([`Pool::look`], or whoever else waits on this pool, reads); `None`: not yet, or it was
     /// taken already. Waits for nothing.
     ///
@@ -106,6 +173,10 @@ impl<T> Pending<T> {
             return Ok(None);
         };
         drop(state);
+        self.accept(number, said).map(Some)
+    }
+
+    fn accept(&mut self, number: u64, said: Said) -> Result<T> {
         self.number = None;
         // What goes on keeps its mailbox.
         if !matches!(said, Said::Letter(Letter::Began(_))) {
@@ -120,8 +191,10 @@ impl<T> Pending<T> {
             }
             said => said,
         };
-        let finish = self.finish.take();
-        finish.map(|finish| finish(&self.connection, number, said)).transpose()
+        match self.finish.take() {
+            Some(finish) => finish(&self.connection, number, said),
+            None => Err(unexpected("a second answer")),
+        }
     }
 }
 
@@ -303,7 +376,7 @@ impl Pool {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let mut late = pool.begin_demand("name=late", None)?;
     /// pool.offer([("name", "late")], b"payload")?;
-    /// while late.try_get()?.is_none() {
+    /// while late.try_take()?.is_none() {
     ///     if pool.look()? {
     ///         pool.flush()?; // rare: in a thread, since the socket has no room
     ///     }
