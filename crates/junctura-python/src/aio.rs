@@ -5,9 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use junctura::{
-    Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, PendingAllocation, WithdrawOptions,
-};
+use junctura::{Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -65,7 +63,7 @@ where
 /// Memory that may not be there yet.
 struct Memory {
     pool: junctura::Pool,
-    pending: Mutex<PendingAllocation>,
+    pending: Mutex<Pending<junctura::Allocation>>,
     form: Option<Form>,
 }
 
@@ -656,7 +654,7 @@ impl Prepared<'_> {
 }
 
 /// Memory with these bytes, if there is some at once.
-fn filled(mut pending: PendingAllocation, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
+fn filled(mut pending: Pending<junctura::Allocation>, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
     let mut allocation = pending.take()?;
     if let Some(allocation) = &mut allocation {
         allocation.copy_from_slice(bytes);

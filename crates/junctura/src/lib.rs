@@ -165,7 +165,7 @@ pub use junctura_remap as remap;
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;
-pub use pending::{Pending, PendingAllocation};
+pub use pending::Pending;
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
 pub use require::{Archived, OnFull, RequireOptions, Requirement, Versions};

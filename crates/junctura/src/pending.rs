@@ -9,21 +9,23 @@
 //! The request is sent at once, as far as there is room for it. No thread is behind it. What was delivered and never taken is
 //! given back as if it had not been received: a group or requirement is owed it again.
 
+mod memory;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use junctura_memory::classes::slot_bytes;
 use junctura_model::{Code, Error, Result, Retention};
 use junctura_wire::{Request, body};
 
+use self::memory::MemoryRequest;
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Mailbox, Talk};
 use crate::pool::Pool;
-use crate::state::{StandingLease, State, Stop};
+use crate::state::{State, Stop};
 use crate::stream::Stream;
 use crate::withdraw::WithdrawOptions;
 
@@ -104,12 +106,24 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// ```
 pub struct Pending<T> {
     connection: Arc<Connection>,
-    /// `None` once it is answered.
-    number: Option<u64>,
+    source: PendingSource<T>,
+}
+
+/// Where an answer comes from.
+enum PendingSource<T> {
+    Conversation(Question<T>),
+    /// Memory comes in more than one way.
+    Memory(MemoryRequest, fn(Allocation) -> T),
+    /// It was taken.
+    Taken,
+}
+
+struct Question<T> {
+    number: u64,
     stop: Stop,
     /// A failure that answers the question, too.
     forgives: Option<Code>,
-    finish: Option<Finish<T>>,
+    finish: Finish<T>,
 }
 
 impl<T> Pending<T> {
@@ -140,7 +154,7 @@ impl<T> Pending<T> {
     pub fn try_take(&mut self) -> Result<Option<T>> {
         let answer = self.wait_until(Some(Instant::now()))?;
         if answer.is_none()
-            && let Some(number) = self.number
+            && let Some(number) = self.number()
         {
             let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
             armed?;
@@ -149,14 +163,31 @@ impl<T> Pending<T> {
     }
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
-        let Some(number) = self.number else { return Ok(None) };
-        let requests = [number];
-        let what = Wait::letters_until(&requests, deadline);
-        let state = self.connection.lock()?;
-        let said = self
-            .connection
-            .wait(state, what, |state| state.mail.get(number).and_then(Said::take))?;
-        said.map(|said| self.accept(number, said)).transpose()
+        match &mut self.source {
+            PendingSource::Taken => Ok(None),
+            PendingSource::Memory(memory, _) => {
+                let waited = memory.wait(&self.connection, deadline);
+                self.remember(waited)
+            }
+            PendingSource::Conversation(question) => {
+                let number = question.number;
+                let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
+                let state = self.connection.lock()?;
+                let said = self
+                    .connection
+                    .wait(state, what, |state| state.mail.get(number).and_then(Said::take))?;
+                said.map(|said| self.accept(said)).transpose()
+            }
+        }
+    }
+
+    /// The conversation in which something of it is to come.
+    fn number(&self) -> Option<u64> {
+        match &self.source {
+            PendingSource::Conversation(question) => Some(question.number),
+            PendingSource::Memory(memory, _) => memory.lease_number(),
+            PendingSource::Taken => None,
+        }
     }
 
     /// The answer, if it has been read ([`Pool::look`], or whoever else waits on this pool, reads); `None`: not yet, or it was
@@ -165,25 +196,47 @@ impl<T> Pending<T> {
     /// # Errors
     /// What the question came to, once; `Disconnected` or `Closed` when there will be no answer.
     pub fn take(&mut self) -> Result<Option<T>> {
-        let Some(number) = self.number else { return Ok(None) };
-        let mut state = self.connection.lock()?;
-        let Some(said) = state.mail.get(number).and_then(Said::take) else {
-            state.stay_in_process()?;
-            state.alive()?;
-            return Ok(None);
-        };
-        drop(state);
-        self.accept(number, said).map(Some)
+        match &mut self.source {
+            PendingSource::Taken => Ok(None),
+            PendingSource::Memory(memory, _) => {
+                let taken = memory.take(&self.connection);
+                self.remember(taken)
+            }
+            PendingSource::Conversation(question) => {
+                let mut state = self.connection.lock()?;
+                let Some(said) = state.mail.get(question.number).and_then(Said::take) else {
+                    state.stay_in_process()?;
+                    state.alive()?;
+                    return Ok(None);
+                };
+                drop(state);
+                self.accept(said).map(Some)
+            }
+        }
     }
 
-    fn accept(&mut self, number: u64, said: Said) -> Result<T> {
-        self.number = None;
+    /// Memory that came, or why none comes, is taken once.
+    fn remember(&mut self, taken: Result<Option<Allocation>>) -> Result<Option<T>> {
+        if matches!(taken, Ok(None)) {
+            return Ok(None);
+        }
+        match std::mem::replace(&mut self.source, PendingSource::Taken) {
+            PendingSource::Memory(_, made) => taken.map(|allocation| allocation.map(made)),
+            _ => Ok(None),
+        }
+    }
+
+    fn accept(&mut self, said: Said) -> Result<T> {
+        let PendingSource::Conversation(question) = std::mem::replace(&mut self.source, PendingSource::Taken) else {
+            return Err(unexpected("a second answer"));
+        };
+        let number = question.number;
         // What goes on keeps its mailbox.
         if !matches!(said, Said::Letter(Letter::Began(_))) {
             self.connection.finished(number);
         }
         let said = match said {
-            Said::Letter(Letter::Failed(error)) if Some(error.code()) == self.forgives => {
+            Said::Letter(Letter::Failed(error)) if Some(error.code()) == question.forgives => {
                 Said::Letter(Letter::Failed(error))
             }
             Said::Letter(Letter::Failed(error) | Letter::Ended(error)) | Said::Acknowledged(Err(error)) => {
@@ -191,10 +244,7 @@ impl<T> Pending<T> {
             }
             said => said,
         };
-        match self.finish.take() {
-            Some(finish) => finish(&self.connection, number, said),
-            None => Err(unexpected("a second answer")),
-        }
+        (question.finish)(&self.connection, number, said)
     }
 }
 
@@ -203,7 +253,9 @@ impl<T> Pending<T> {
     /// is verified: not for the thread of an event loop.
     #[must_use]
     pub fn is_slow(&self) -> bool {
-        let Some(number) = self.number else { return false };
+        let PendingSource::Conversation(Question { number, .. }) = self.source else {
+            return false;
+        };
         let Ok(mut state) = self.connection.lock() else {
             return false;
         };
@@ -213,155 +265,28 @@ impl<T> Pending<T> {
 }
 
 impl<T> Awaited for Pending<T> {
+    /// Memory counts as ready at any time: it comes in more than one way, and is asked for after every look.
     fn awaiting(&self) -> Awaiting {
-        let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
-        number.unwrap_or_else(Awaiting::ready)
+        match &self.source {
+            PendingSource::Conversation(question) => Awaiting::letters(&self.connection, question.number),
+            PendingSource::Memory(..) | PendingSource::Taken => Awaiting::ready(),
+        }
     }
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.connection.give_up(number, self.stop);
+        match &self.source {
+            PendingSource::Conversation(question) => self.connection.give_up(question.number, question.stop),
+            PendingSource::Memory(memory, _) => memory.give_up(&self.connection),
+            PendingSource::Taken => {}
         }
     }
 }
 
 impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pending({:?})", self.number)
-    }
-}
-
-/// Memory that may not be there yet; see [`Pool::begin_allocate`]. Dropping it gives the wish up.
-///
-/// ```
-/// # use junctura::{OfferOptions, Pool, Retention};
-/// # fn main() -> junctura::Result<()> {
-/// # let pool = Pool::builder().schema("free").open()?;
-/// let mut memory = pool.begin_allocate(100_000)?;
-/// let mut field = loop {
-///     pool.look()?; // when the pool's descriptor is readable
-///     if let Some(field) = memory.take()? {
-///         break field;
-///     }
-/// };
-/// field.fill(7);
-///
-/// // Names in a retention have to be known to the server before an offer with them does not wait.
-/// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
-/// let mut names = pool.begin_names(&retention)?;
-/// while let Some(told) = &mut names && told.take()?.is_none() {
-///     pool.look()?;
-/// }
-/// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
-/// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
-/// let version = loop {
-///     pool.look()?;
-///     if let Some(version) = offered.take()? {
-///         break version;
-///     }
-/// };
-/// assert_eq!(version.sequence, 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct PendingAllocation {
-    connection: Arc<Connection>,
-    bytes: usize,
-    staged: bool,
-    lease: Option<Lease>,
-}
-
-#[derive(Debug)]
-struct Lease {
-    standing: StandingLease,
-    /// Another payload asked for it: should its time be up, this one's is not.
-    is_taken_over: bool,
-}
-
-impl PendingAllocation {
-    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, staged: bool) -> Self {
-        Self {
-            connection: Arc::clone(connection),
-            bytes,
-            staged,
-            lease: None,
-        }
-    }
-
-    /// The memory, if there is some; `None`: not yet. Waits for nothing. To be asked after every look, since memory comes in
-    /// more than one way.
-    ///
-    /// # Errors
-    /// Those of [`Pool::allocate`].
-    pub fn take(&mut self) -> Result<Option<Allocation>> {
-        let connection = Arc::clone(&self.connection);
-        let bytes = self.bytes as u64;
-        if connection.goes_inline(self.bytes) {
-            return Ok(Some(Allocation::of_heap(&connection, self.bytes)));
-        }
-        connection.must_take(bytes)?;
-        let mut state = connection.lock()?;
-        state.stay_in_process()?;
-        loop {
-            state.alive()?;
-            if let Some(taken) = state.segments.take(bytes) {
-                self.leave_behind(&mut state);
-                return taken.map(|(segment, slot)| Some(Allocation::of_slot(&connection, segment, slot)));
-            }
-            let Some(lease) = &self.lease else {
-                self.lease = Some(self.ask(&mut state)?);
-                continue;
-            };
-            let (number, is_taken_over) = (lease.standing.number, lease.is_taken_over);
-            match state.mail.get(number).and_then(Mailbox::take) {
-                None => return state.send().map(|_| None),
-                Some(letter) => {
-                    state.mail.close(number);
-                    self.lease = None;
-                    match letter {
-                        Letter::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
-                        Letter::Failed(error) => return Err(error),
-                        // A segment came; others may have been quicker.
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-
-    fn ask(&self, state: &mut State) -> Result<Lease> {
-        let bytes = self.bytes as u64;
-        let taken_over = state
-            .standing_lease
-            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == self.staged);
-        let is_taken_over = taken_over.is_some();
-        let timeout = self.connection.offer_timeout;
-        let standing = taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, self.staged), Ok)?;
-        Ok(Lease {
-            standing,
-            is_taken_over,
-        })
-    }
-
-    /// What was asked for serves whoever waits for memory next.
-    fn leave_behind(&mut self, state: &mut State) {
-        let Some(lease) = self.lease.take() else { return };
-        if state.standing_lease.is_none() {
-            state.standing_lease = Some(lease.standing);
-        } else {
-            state.abandon_now(lease.standing.number, Stop::Cancel);
-        }
-    }
-}
-
-impl Drop for PendingAllocation {
-    fn drop(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            self.connection.give_up(lease.standing.number, Stop::Cancel);
-        }
+        write!(f, "Pending({:?})", self.number())
     }
 }
 
@@ -423,16 +348,48 @@ impl Pool {
         Ok(ready.map(|(_, its)| its.clone()).collect())
     }
 
-    /// Memory for a payload, as [`Pool::allocate`], without waiting; it is waited for as long as the pool's offer timeout says. See [`PendingAllocation`].
+    /// Memory for a payload, as [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout.
+    ///
+    /// ```
+    /// # use junctura::{OfferOptions, Pool, Retention};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut memory = pool.begin_allocate(100_000)?;
+    /// let mut field = loop {
+    ///     pool.look()?; // when the pool's descriptor is readable
+    ///     if let Some(field) = memory.take()? {
+    ///         break field;
+    ///     }
+    /// };
+    /// field.fill(7);
+    ///
+    /// // Names in a retention have to be known to the server before an offer with them does not wait.
+    /// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
+    /// let mut names = pool.begin_names(&retention)?;
+    /// while let Some(told) = &mut names && told.take()?.is_none() {
+    ///     pool.look()?;
+    /// }
+    /// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
+    /// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
+    /// let version = loop {
+    ///     pool.look()?;
+    ///     if let Some(version) = offered.take()? {
+    ///         break version;
+    ///     }
+    /// };
+    /// assert_eq!(version.sequence, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    pub fn begin_allocate(&self, bytes: usize) -> Result<PendingAllocation> {
-        Ok(PendingAllocation::new(&self.connection()?, bytes, false))
+    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
+        Ok(self.connection()?.begin_allocate(bytes, false))
     }
 
     /// Tells the server of the names in a retention, which has to be done once before [`Allocation::begin_offer`] with it does
-    /// not wait. `None`: it knows them. See [`PendingAllocation`].
+    /// not wait. `None`: it knows them. See [`Pool::begin_allocate`].
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` may come with the answer.
@@ -538,10 +495,20 @@ impl Connection {
     ) -> Pending<T> {
         Pending {
             connection: Arc::clone(self),
-            number: Some(number),
-            stop,
-            forgives: None,
-            finish: Some(Box::new(finish)),
+            source: PendingSource::Conversation(Question {
+                number,
+                stop,
+                forgives: None,
+                finish: Box::new(finish),
+            }),
+        }
+    }
+
+    /// Memory for a payload; `staged`: for a member of a bundle.
+    pub(crate) fn begin_allocate(self: &Arc<Self>, bytes: usize, staged: bool) -> Pending<Allocation> {
+        Pending {
+            connection: Arc::clone(self),
+            source: PendingSource::Memory(MemoryRequest::new(bytes, staged), |allocation| allocation),
         }
     }
 
@@ -599,6 +566,8 @@ impl Connection {
 /// of this number any more.
 pub(crate) fn ended(connection: &Arc<Connection>, stop: u64) -> Pending<()> {
     let mut pending = connection.pending(stop, Stop::Silently, |_, _, _| Ok(()));
-    pending.forgives = Some(Code::NotFound);
+    if let PendingSource::Conversation(question) = &mut pending.source {
+        question.forgives = Some(Code::NotFound);
+    }
     pending
 }

@@ -11,7 +11,7 @@ use super::beside::beside;
 use super::board::Board;
 use super::driver::Driver;
 use super::writing::{Allocation, Bundle, Pipeline, Prepared};
-use crate::pending::PendingAllocation;
+use crate::pending::Pending;
 use crate::{BundleEntry, BundleOptions, Completed, IntoGiven, OfferOptions, PoolBuilder, Target, WithdrawOptions};
 
 /// The shared space in which objects are offered and found, for tasks.
@@ -546,7 +546,7 @@ async fn opened(builder: PoolBuilder) -> Result<crate::Pool> {
     beside(move || builder.open(), drop)?.await
 }
 
-pub(super) async fn allocate(board: &Arc<Board>, mut pending: PendingAllocation) -> Result<Allocation> {
+pub(super) async fn allocate(board: &Arc<Board>, mut pending: Pending<crate::Allocation>) -> Result<Allocation> {
     // It comes in more than one way: asked for after every look.
     let memory = board
         .until(crate::Awaiting::ready(), || pending.take().transpose())

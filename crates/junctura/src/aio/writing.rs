@@ -11,7 +11,6 @@ use super::board::Board;
 use super::pool::allocate;
 use crate::awaiting::Awaited;
 use crate::offer::{Content, Terms};
-use crate::pending::PendingAllocation;
 use crate::wanted::not_wanted;
 use crate::{Ack, Completed, IntoGiven, OfferOptions, Staged};
 
@@ -504,7 +503,7 @@ impl Pipeline {
         let (board, is_of_bundle) = (Arc::clone(&self.board), self.inner.is_of_bundle());
         async move {
             let connection = board.pool.connection()?;
-            let pending = PendingAllocation::new(&connection, bytes, is_of_bundle);
+            let pending = connection.begin_allocate(bytes, is_of_bundle);
             allocate(&board, pending).await
         }
     }
