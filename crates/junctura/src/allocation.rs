@@ -311,6 +311,7 @@ impl Drop for Allocation {
             state.free_slot(id);
             state.wake_concerned();
             state.nudge();
+            drop(self.connection.wake_tasks(state));
         }
     }
 }

@@ -273,6 +273,14 @@ impl Pool {
     }
 }
 
+#[cfg(feature = "async")]
+/// Nothing waits for it any more: as if it had never been received.
+pub(crate) fn give_back(object: Option<Object>) {
+    if let Some(mut object) = object {
+        object.leave_undone();
+    }
+}
+
 /// Whether an error says that the pool does not have an object.
 pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(
@@ -288,10 +296,13 @@ pub(crate) fn begin_demand(
     through: &Through<'_>,
 ) -> Result<Pending<Object>> {
     let request = request(connection, target, timeout, through)?;
-    connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
+    let pending = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
         Said::Letter(letter) => object(connection, letter),
         Said::Acknowledged(_) => Err(unexpected("no object for a demand")),
-    })
+    });
+    #[cfg(feature = "async")]
+    let pending = pending.map(|pending| pending.undone_by(|object| give_back(Some(object))));
+    pending
 }
 
 fn request<'a>(

@@ -152,6 +152,8 @@ pub use builder::PoolBuilder;
 pub use builder::read_text;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
+#[doc(hidden)]
+pub use connection::TaskPlace;
 pub use demand::DemandOptions;
 pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};

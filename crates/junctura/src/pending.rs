@@ -4,6 +4,7 @@
 //!  begin_… --> Pending --wait-------> answer            blocks
 //!                 |------try_take---> None, …, answer   reads what has come, without blocking
 //!                 |------take-------> None, …, answer   what `Pool::look` has read for all requests of a pool
+//!                 |------.await-----> answer            wakes the task (feature `async`)
 //!                 '------drop-------> given up: nothing of it stays on either side
 //! ```
 //! The request is sent at once, as far as there is room for it. No thread is behind it. What was delivered and never taken is
@@ -20,8 +21,12 @@ use junctura_model::{Code, Error, Result, Retention};
 use junctura_wire::{Request, body};
 
 use self::memory::MemoryRequest;
+#[cfg(feature = "async")]
+use crate::aio::Beside;
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
+#[cfg(feature = "async")]
+use crate::connection::TaskPlace;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Mailbox, Talk};
 use crate::pool::Pool;
@@ -47,6 +52,10 @@ impl Said {
     }
 }
 
+fn taken_already() -> Error {
+    Error::new(Code::NotFound, "answer", "it was taken already")
+}
+
 type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send>;
 
 /// A request whose answer may not have come. Dropping it gives the request up, without waiting.
@@ -70,6 +79,11 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `async` it is a future, too: [`Pending::poll`](std::future::Future::poll) takes the answer, or has the task
+/// woken when the answer has been read. Something has to read for tasks: within tokio (feature `tokio`) a driver is made at the
+/// first wait; elsewhere it is a [`Driver`](crate::aio::Driver), or a loop of your own that looks when
+/// [`Pool::descriptor`] is readable. A future that is dropped gives the request up.
 ///
 /// In an event loop of your own:
 /// ```
@@ -105,8 +119,46 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # }
 /// ```
 pub struct Pending<T> {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
     source: PendingSource<T>,
+    /// The task that awaits it.
+    #[cfg(feature = "async")]
+    pub(crate) place: TaskPlace,
+    /// A thread makes the answer, since that takes long.
+    #[cfg(feature = "async")]
+    pub(crate) slow: Option<Beside<SlowAnswer<T>>>,
+}
+
+/// An answer that a thread has made. It is undone unless somebody takes it.
+#[cfg(feature = "async")]
+pub(crate) struct SlowAnswer<T> {
+    answer: Option<Result<Option<T>>>,
+    undo: fn(T),
+}
+
+#[cfg(feature = "async")]
+impl<T> SlowAnswer<T> {
+    pub(crate) fn take(mut self) -> Result<T> {
+        let answer = self.answer.take().transpose()?.flatten();
+        answer.ok_or_else(taken_already)
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T> Drop for SlowAnswer<T> {
+    fn drop(&mut self) {
+        if let Some(Ok(Some(answer))) = self.answer.take() {
+            (self.undo)(answer);
+        }
+    }
+}
+
+/// What a task finds.
+#[cfg(feature = "async")]
+pub(crate) enum Quick<T> {
+    Taken(T),
+    /// It has come, and is long in the making.
+    Slow,
 }
 
 /// Where an answer comes from.
@@ -124,6 +176,9 @@ struct Question<T> {
     /// A failure that answers the question, too.
     forgives: Option<Code>,
     finish: Finish<T>,
+    /// What becomes of an answer that nobody waits for any more.
+    #[cfg(feature = "async")]
+    undo: fn(T),
 }
 
 impl<T> Pending<T> {
@@ -135,7 +190,7 @@ impl<T> Pending<T> {
     /// any more.
     pub fn wait(mut self) -> Result<T> {
         let answer = self.wait_until(None)?;
-        answer.ok_or_else(|| Error::new(Code::NotFound, "answer", "it was taken already"))
+        answer.ok_or_else(taken_already)
     }
 
     /// As [`Pending::wait`], for at most this time. `None`: the answer has not come in time, and may still come; or it was
@@ -248,7 +303,56 @@ impl<T> Pending<T> {
     }
 }
 
+#[cfg(feature = "async")]
 impl<T> Pending<T> {
+    /// As [`Pending::take`], unless making the answer takes long. `None`: not yet.
+    pub(crate) fn take_quickly(&mut self) -> Option<Result<Quick<T>>> {
+        if matches!(self.source, PendingSource::Taken) {
+            return Some(Err(taken_already()));
+        }
+        if self.is_slow() {
+            return Some(Ok(Quick::Slow));
+        }
+        self.take().transpose().map(|taken| taken.map(Quick::Taken))
+    }
+
+    /// The request itself, for a thread; here it counts as taken.
+    pub(crate) fn split_off(&mut self) -> Self {
+        let source = std::mem::replace(&mut self.source, PendingSource::Taken);
+        Self::new(&self.connection, source)
+    }
+
+    /// As [`Pending::take`], in a thread for a task that may have gone.
+    pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
+        let undo = match &self.source {
+            PendingSource::Conversation(question) => question.undo,
+            PendingSource::Memory(..) | PendingSource::Taken => drop,
+        };
+        let answer = Some(self.take());
+        SlowAnswer { answer, undo }
+    }
+
+    /// What becomes of an answer that a thread has made and nothing waits for any more.
+    pub(crate) fn undone_by(mut self, undo: fn(T)) -> Self {
+        if let PendingSource::Conversation(question) = &mut self.source {
+            question.undo = undo;
+        }
+        self
+    }
+}
+
+impl<T> Pending<T> {
+    fn new(connection: &Arc<Connection>, source: PendingSource<T>) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            source,
+            #[cfg(feature = "async")]
+            place: TaskPlace::default(),
+            #[cfg(feature = "async")]
+            slow: None,
+        }
+    }
+
     /// Whether what [`Pending::take`] would give is long in the making: since a disk is read for it, or a large payload's checksum
     /// is verified: not for the thread of an event loop.
     #[must_use]
@@ -276,6 +380,9 @@ impl<T> Awaited for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
+        // Else the task would be woken by the end of what it does not wait for any more.
+        #[cfg(feature = "async")]
+        self.place.leave();
         match &self.source {
             PendingSource::Conversation(question) => self.connection.give_up(question.number, question.stop),
             PendingSource::Memory(memory, _) => memory.give_up(&self.connection),
@@ -313,16 +420,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when nothing comes any more: then every question says so when it is taken.
     pub fn look(&self) -> Result<bool> {
-        let connection = self.connection()?;
-        let mut state = connection.lock()?;
-        state.send()?;
-        let (state, looked) = connection.glance(state);
-        looked?;
-        let (mut state, armed) = connection.arm(state, None);
-        armed?;
-        state.alive()?;
-        // What was read may have made room, or asked for something back.
-        Ok(!state.send()? && state.waits_for_socket())
+        self.connection()?.look_for_all()
     }
 
     /// Which of these have something that has been read: their places, rising. Reads nothing. Where several threads look at one
@@ -336,16 +434,6 @@ impl Pool {
         let now = Instant::now();
         let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(&state, now));
         Ok(ready.map(|(place, _)| place).collect())
-    }
-
-    /// As [`Pool::ready`]: what belongs to those for whom something has been read.
-    #[cfg(feature = "async")]
-    pub(crate) fn concerned<'a, T: Clone + 'a>(&self, on: impl Iterator<Item = &'a (Awaiting, T)>) -> Result<Vec<T>> {
-        let connection = self.connection()?;
-        let state = connection.lock()?;
-        let now = Instant::now();
-        let ready = on.filter(|(one, _)| one.is_ready(&state, now));
-        Ok(ready.map(|(_, its)| its.clone()).collect())
     }
 
     /// Memory for a payload, as [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout.
@@ -394,26 +482,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` may come with the answer.
     pub fn begin_names(&self, retention: &Retention) -> Result<Option<Pending<()>>> {
-        let connection = self.connection()?;
-        let Retention::ReleasedBy(names) = retention else {
-            return Ok(None);
-        };
-        if connection.lock()?.consumers.contains_key(names) {
-            return Ok(None);
-        }
-        let request = Request::Consumers(body::Consumers {
-            names: names.iter().map(str::to_owned).collect(),
-        });
-        let names = names.clone();
-        let told = move |connection: &Arc<Connection>, _, said| match said {
-            Said::Letter(Letter::Done(number)) => {
-                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
-                connection.lock()?.consumers.insert(names, number);
-                Ok(())
-            }
-            _ => Err(unexpected("no number of names")),
-        };
-        connection.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
+        self.connection()?.begin_names(retention)
     }
 
     /// As [`Pool::withdraw`], without waiting. See [`Pending`].
@@ -445,8 +514,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
     pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
-        let request = Request::Retract(body::Retract { name: name.into() });
-        self.connection()?.begin_count(&request)
+        self.connection()?.begin_retract(name)
     }
 
     /// As [`Pool::stat`], without waiting. See [`Pending`].
@@ -474,6 +542,19 @@ impl Pool {
 }
 
 impl Connection {
+    /// See [`Pool::look`].
+    pub(crate) fn look_for_all(&self) -> Result<bool> {
+        let mut state = self.lock()?;
+        state.send()?;
+        let (state, looked) = self.glance(state);
+        looked?;
+        let (mut state, armed) = self.arm(state, None);
+        armed?;
+        state.alive()?;
+        // What was read may have made room, or asked for something back.
+        Ok(!state.send()? && state.waits_for_socket())
+    }
+
     /// Asks, and waits for nothing.
     pub(crate) fn pend<T>(
         self: &Arc<Self>,
@@ -493,23 +574,24 @@ impl Connection {
         stop: Stop,
         finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
-        Pending {
-            connection: Arc::clone(self),
-            source: PendingSource::Conversation(Question {
-                number,
-                stop,
-                forgives: None,
-                finish: Box::new(finish),
-            }),
-        }
+        let finish = Box::new(finish);
+        let question = Question {
+            number,
+            stop,
+            forgives: None,
+            finish,
+            #[cfg(feature = "async")]
+            undo: drop,
+        };
+        Pending::new(self, PendingSource::Conversation(question))
     }
 
     /// Memory for a payload; `staged`: for a member of a bundle.
     pub(crate) fn begin_allocate(self: &Arc<Self>, bytes: usize, staged: bool) -> Pending<Allocation> {
-        Pending {
-            connection: Arc::clone(self),
-            source: PendingSource::Memory(MemoryRequest::new(bytes, staged), |allocation| allocation),
-        }
+        Pending::new(
+            self,
+            PendingSource::Memory(MemoryRequest::new(bytes, staged), |allocation| allocation),
+        )
     }
 
     /// Begins what the server goes on talking in.
@@ -529,6 +611,34 @@ impl Connection {
                 _ => Err(unexpected("no beginning")),
             },
         )
+    }
+
+    /// See [`Pool::begin_names`].
+    pub(crate) fn begin_names(self: &Arc<Self>, retention: &Retention) -> Result<Option<Pending<()>>> {
+        let Retention::ReleasedBy(names) = retention else {
+            return Ok(None);
+        };
+        if self.lock()?.consumers.contains_key(names) {
+            return Ok(None);
+        }
+        let request = Request::Consumers(body::Consumers {
+            names: names.iter().map(str::to_owned).collect(),
+        });
+        let names = names.clone();
+        let told = move |connection: &Arc<Connection>, _, said| match said {
+            Said::Letter(Letter::Done(number)) => {
+                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+                connection.lock()?.consumers.insert(names, number);
+                Ok(())
+            }
+            _ => Err(unexpected("no number of names")),
+        };
+        self.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
+    }
+
+    /// See [`Pool::begin_retract`].
+    pub(crate) fn begin_retract(self: &Arc<Self>, name: &str) -> Result<Pending<u64>> {
+        self.begin_count(&Request::Retract(body::Retract { name: name.into() }))
     }
 
     pub(crate) fn begin_count(self: &Arc<Self>, request: &Request<'_>) -> Result<Pending<u64>> {

@@ -128,6 +128,14 @@ impl Pool {
 #[derive(Clone, Debug)]
 pub struct PoolDescriptor(Arc<Watch>);
 
+impl PoolDescriptor {
+    /// # Errors
+    /// As [`Pool::descriptor`].
+    pub(crate) fn of(connection: &Connection) -> Result<Self> {
+        connection.watch().map(Self)
+    }
+}
+
 impl AsFd for PoolDescriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -172,7 +180,7 @@ impl Pool {
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors.
     pub fn descriptor(&self) -> Result<PoolDescriptor> {
-        self.connection()?.watch().map(PoolDescriptor)
+        PoolDescriptor::of(&*self.connection()?)
     }
 }
 

@@ -148,6 +148,7 @@ impl Connection {
             "the pool was closed",
         ));
         self.settle(&mut state);
+        drop(self.wake_tasks(state));
     }
 
     /// Ends the connection of a closed pool once nothing is held any more.
