@@ -255,6 +255,25 @@ def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:
         pool.offer_chunks(lazy[lazy > 3], name="u")
 
 
+def test_tasks_offer_and_take_chunks(pool: junctura.Pool) -> None:
+    dask = pytest.importorskip("dask.array")
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours:
+            waiting = asyncio.create_task(ours.demand_chunks("name=t", chunks=10))
+            with pytest.raises(junctura.NotFound):
+                await ours.demand_chunks("name=t", timeout=0)
+            await ours.offer_chunks(dask.from_array(FIELD, chunks=15), {"name": "t"}, units="K", retention="released:2")
+            lazy = await waiting
+            assert lazy.chunks[0] == (10, 10, 10)
+            # It was looked at alone: no release of it counts yet.
+            assert [entry["units"] for entry in await ours.list("name=t")] == ["K"]
+            with pytest.raises(junctura.InvalidArgument, match="of Dask's"):
+                await ours.offer_chunks(FIELD, name="u")  # type: ignore[arg-type]
+
+    asyncio.run(main())
+
+
 def test_chunks_go_through_pools_of_several_schemas(tmp_path: Path) -> None:
     dask = pytest.importorskip("dask.array")
     lazy = dask.from_array(FIELD, chunks=15)

@@ -21,6 +21,8 @@ from junctura.aio._writing import Bundle, How, Pipeline
 from junctura.errors import Closed, Disconnected, Error, Gone, InvalidArgument, NotFound, NotWanted, Timeout
 
 if TYPE_CHECKING:
+    import dask.array
+    import xarray
     from typing_extensions import Self
 
     from junctura._native import (
@@ -83,6 +85,7 @@ class Pool:
         token_file: str | os.PathLike[str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         streams: int | None = None,
+        store: str | os.PathLike[str] | None = None,
         offer_timeout: float | None = 60.0,
     ) -> None:
         self._given = isinstance(url, _native.Pool)
@@ -108,6 +111,7 @@ class Pool:
             token_file=token_file,
             ca_file=ca_file,
             streams=streams,
+            store=store,
             offer_timeout=offer_timeout,
         )
 
@@ -286,21 +290,27 @@ class Pool:
 
         """
         how = How(schema, retention, False, durability)
-        versions: builtins.list[Version] = []
-        sent: deque[_Answer[Version]] = deque()
+        versions: builtins.list[Version] = await self._offer_many(objects, window, how, None)
+        return versions
+
+    async def _offer_many(
+        self, objects: Iterable[tuple[_Data, _Attributes]], window: int, how: How, bundle: _native.Bundle | None
+    ) -> builtins.list[Any]:
+        answers: builtins.list[Any] = []
+        sent: deque[_Answer[Any]] = deque()
         at = 0
 
         async def hear() -> None:
             nonlocal at
-            at = len(versions)
-            versions.append(await self._board.answer(sent.popleft()))
+            at = len(answers)
+            answers.append(await self._board.answer(sent.popleft()))
 
         try:
             for data, attributes in objects:
                 if len(sent) >= max(1, window):
                     await hear()
-                at = len(versions) + len(sent)
-                begun = await self._begin_offer(data, attributes, how, {}, None)
+                at = len(answers) + len(sent)
+                begun = await self._begin_offer(data, attributes, how, {}, bundle)
                 if begun is not None:
                     sent.append(begun)
             while sent:
@@ -308,7 +318,7 @@ class Pool:
         except Error as error:
             error.index = at
             raise
-        return versions
+        return answers
 
     async def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None
@@ -403,7 +413,13 @@ class Pool:
         rank: int | None = None,
         attributes: _Attributes | None = None,
         /,
-        **options: Any,
+        *,
+        comm: Any = None,
+        epoch: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        schema: str | None = None,
+        retention: Retention = None,
+        **keywords: _Given,
     ) -> None:
         """Offers one rank's part of an array that lies over many, as `junctura.Pool.offer_piece`; a thread does it.
 
@@ -413,7 +429,37 @@ class Pool:
             As there.
 
         """
+        options: dict[str, Any] = {
+            "comm": comm,
+            "epoch": epoch,
+            "dtype": dtype,
+            "schema": schema,
+            "retention": retention,
+        }
+        options.update(keywords)
         await asyncio.to_thread(self.blocking.offer_piece, data, layout, rank, attributes, **options)
+
+    async def offer_chunks(
+        self,
+        data: dask.array.Array | xarray.DataArray,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        epoch: int | None = None,
+        schema: str | None = None,
+        retention: Retention = None,
+        **keywords: _Given,
+    ) -> None:
+        """Offers an array that Dask has in chunks, as `junctura.Pool.offer_chunks`; a thread computes it.
+
+        Raises
+        ------
+        ImportError, InvalidArgument, Error
+            As there.
+
+        """
+        options: dict[str, Any] = {"epoch": epoch, "schema": schema, "retention": retention, **keywords}
+        await asyncio.to_thread(self.blocking.offer_chunks, data, attributes, **options)
 
     async def demand_array(
         self,
@@ -440,17 +486,44 @@ class Pool:
             As there.
 
         """
-        part = {"comm": comm, "origin": origin, "slab": slab, "dtype": dtype, "out": out, "threads": threads}
+        part: dict[str, Any] = {
+            "comm": comm,
+            "origin": origin,
+            "slab": slab,
+            "dtype": dtype,
+            "out": out,
+            "threads": threads,
+        }
+        native = self.blocking
+
+        def take(target: str | _Attributes | None, **how: Any) -> npt.NDArray[Any]:
+            return native.demand_array(target, layout, rank, **part, **how)
+
+        taken: npt.NDArray[Any]
+        found, taken = await self._demand_whole(target, timeout, schema, key, take)
+        if found is None:
+            return taken
+        with found:
+            return await asyncio.to_thread(take, found.key, timeout=0, schema=found.schema.name)
+
+    async def _demand_whole(
+        self,
+        target: str | _Attributes | None,
+        timeout: float | None,
+        schema: str | None,
+        key: dict[str, Any],
+        take: Callable[..., Any],
+    ) -> tuple[Object | None, Any]:
+        """The object of an array, or what `take` has taken. An error says which pieces are missing."""
         began = time.monotonic()
         try:
-            native = self.blocking
-            found = await self._board.answer(native._begin_demand(target, timeout, schema, None, False, key))
+            return await self._board.answer(
+                self.blocking._begin_demand(target, timeout, schema, None, False, key)
+            ), None
         except (NotFound, Timeout) as error:
-            # It may say what is missing.
-            wanted = {"timeout": 0, "schema": schema, **part, **key}
             waited_s = time.monotonic() - began
             try:
-                return await asyncio.to_thread(self.blocking.demand_array, target, layout, rank, **wanted)
+                return None, await asyncio.to_thread(take, target, timeout=0, schema=schema, **key)
             except NotFound as told:
                 if isinstance(error, NotFound):
                     raise
@@ -460,9 +533,69 @@ class Pool:
                 late = Timeout(told.subject, told.cause)
                 late.waited = waited_s
                 raise late from None
-        with found:
-            wanted = {"timeout": 0, "schema": found.schema.name, **part}
-            return await asyncio.to_thread(self.blocking.demand_array, found.key, layout, rank, **wanted)
+
+    @overload
+    async def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[False] = False,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> dask.array.Array: ...
+    @overload
+    async def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: Literal[True],
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> xarray.DataArray: ...
+    async def demand_chunks(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        chunks: Any = None,
+        xarray: bool = False,
+        timeout: float | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> Any:
+        """An array as one of Dask's, as `junctura.Pool.demand_chunks`: waits until the array is there.
+
+        Returns
+        -------
+        dask.array.Array or xarray.DataArray
+            Computed by threads, as Dask does: a task awaits ``asyncio.to_thread(array.compute)``.
+
+        Raises
+        ------
+        ImportError, Timeout, NotFound, InvalidArgument
+            As there.
+
+        """
+        native = self.blocking
+
+        def take(target: str | _Attributes | None, **how: Any) -> Any:
+            how.update(chunks=chunks, xarray=xarray)
+            return native.demand_chunks(target, **how)
+
+        found, lazy = await self._demand_whole(target, timeout, schema, key, take)
+        if found is None:
+            return lazy
+        try:
+            return await asyncio.to_thread(take, found.key, timeout=0, schema=found.schema.name)
+        finally:
+            # It was looked at, and not taken.
+            found.give_back()
 
     def follow(
         self,
