@@ -1,11 +1,12 @@
 //! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
 //!
-//! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads, `_ready` says which questions
-//! have an answer, and `take` of each gives it. An answer that nobody takes is given back with its question.
+//! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads and wakes the tasks that
+//! `_wake_when` has entered, and `take` of each question gives its answer. An answer that nobody takes is given back with its question.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 
-use junctura::{Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, WithdrawOptions};
+use junctura::{Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, TaskPlace, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -163,8 +164,47 @@ impl Answer {
     }
 }
 
+/// Calls a function of Python's, in whatever thread has read something.
+struct PythonWaker(Py<PyAny>);
+
+impl Wake for PythonWaker {
+    fn wake(self: Arc<Self>) {
+        // At the end of the interpreter no loop runs any more.
+        Python::try_attach(|py| {
+            if let Err(error) = self.0.call0(py) {
+                error.write_unraisable(py, Some(self.0.bind(py)));
+            }
+        });
+    }
+}
+
+/// The places of a task among those that wait on a pool.
+#[pyclass(module = "junctura._native", name = "_Places", frozen)]
+pub(crate) struct Places(Mutex<Vec<TaskPlace>>);
+
+#[pymethods]
+impl Places {
+    /// Leaves them: the task does not wait any more.
+    fn leave(&self, py: Python<'_>) {
+        let mut places = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        places.clear();
+    }
+}
+
 #[pymethods]
 impl Pool {
+    /// Calls `wake`, once for each of these, when something has been read for it, in whatever thread that reads.
+    #[pyo3(signature = (wake, *on))]
+    fn _wake_when(&self, wake: Py<PyAny>, on: &Bound<'_, PyTuple>) -> PyResult<Places> {
+        let py = on.py();
+        let waker = Waker::from(Arc::new(PythonWaker(wake)));
+        let places = on.iter().map(|one| {
+            let awaiting = crate::wait::awaiting(&one)?;
+            self.inner.wake_when(&awaiting, &waker).or_raise(py)
+        });
+        places.collect::<PyResult<_>>().map(Mutex::new).map(Places)
+    }
+
     /// Sends what is to go and reads what has come; whether something has to wait for the socket.
     fn _look(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.look()).or_raise(py)

@@ -181,7 +181,7 @@ class Pool(ArrayVerbs):
         """Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable."""
         native = self.blocking
         await beside(native.close)
-        self._board.close()
+        self._board.unwatch(asyncio.get_running_loop())
 
     async def stop(self, timeout: float | None = None) -> None:
         """Stops the server, as `junctura.Pool.stop`."""
