@@ -633,7 +633,8 @@ impl Bundle {
         if let Some(known) = self.known(py) {
             return Ok(Some(known));
         }
-        let taken = self.get(py)?.take_completed().or_raise(py)?;
+        let bundle = self.get(py)?;
+        let taken = py.detach(|| bundle.take_completed()).or_raise(py)?;
         Ok(taken.map(|completed| self.noted(py, completed)))
     }
 
@@ -642,7 +643,7 @@ impl Bundle {
         let bundle = slf.get().get(py)?;
         let pending = py.detach(|| bundle.begin_seal()).or_raise(py)?;
         Ok(Answer::new(pending, move |py, objects| {
-            let completed = bundle.sealed(objects).or_raise(py)?;
+            let completed = py.detach(|| bundle.sealed(objects)).or_raise(py)?;
             this.get().noted(py, completed).into_py_any(py)
         }))
     }
@@ -651,7 +652,7 @@ impl Bundle {
         let bundle = self.get(py)?;
         let pending = py.detach(|| bundle.begin_abort()).or_raise(py)?;
         Ok(Answer::new(pending, move |py, freed| {
-            bundle.aborted();
+            py.detach(|| bundle.aborted());
             freed.into_py_any(py)
         }))
     }

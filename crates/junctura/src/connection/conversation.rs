@@ -81,6 +81,7 @@ impl Connection {
     pub(crate) fn give_up(&self, number: u64, stop: Stop) {
         if let Ok(mut state) = self.lock() {
             state.abandon_now(number, stop);
+            drop(self.wake_tasks(state));
         }
     }
 
@@ -90,6 +91,7 @@ impl Connection {
             state.mail.close(number);
             // Releases that waited for their reader to come back wait in vain.
             let _ = state.send();
+            drop(self.wake_tasks(state));
         }
     }
 
@@ -111,7 +113,7 @@ impl Connection {
         if stop.is_err() {
             self.settle(&mut state);
         }
-        drop(state);
+        drop(self.wake_tasks(state));
         let stop = stop.map(|stop| stop.map(|stop| pending::ended(self, stop)));
         sent.and(stop)
     }
