@@ -80,10 +80,9 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # }
 /// ```
 ///
-/// With the feature `async` it is a future, too: [`Pending::poll`](std::future::Future::poll) takes the answer, or has the task
-/// woken when the answer has been read. Something has to read for tasks: within tokio (feature `tokio`) a driver is made at the
-/// first wait; elsewhere it is a [`Driver`](crate::aio::Driver), or a loop of your own that looks when
-/// [`Pool::descriptor`] is readable. A future that is dropped gives the request up.
+/// With the feature `async` it is a [future](std::future::Future), too: the task is woken when the answer has been read. Something
+/// has to read for tasks: within tokio (feature `tokio`) a driver is made at the first wait; elsewhere it is an `aio::Driver`,
+/// or a loop of your own that looks when [`Pool::descriptor`] is readable. A future that is dropped gives the request up.
 ///
 /// In an event loop of your own:
 /// ```
