@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import datetime
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
 
@@ -100,6 +100,7 @@ __all__ = [
     "_Objects",
     "_Payload",
     "_Payloads",
+    "_Places",
     "_Weights",
     "__version__",
     "_blend",
@@ -136,6 +137,10 @@ class _Answer(Generic[_Answered_co]):
     def take(self) -> tuple[_Answered_co] | None: ...
     def is_slow(self) -> bool: ...
     def close(self) -> None: ...
+
+@final
+class _Places:
+    def leave(self) -> None: ...
 
 @final
 class _Errand:
@@ -692,6 +697,7 @@ class Pool:
         **key: _Given,
     ) -> int: ...
     def retire(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int: ...
+    def _wake_when(self, wake: Callable[[], None], *on: Any) -> _Places: ...
     def _look(self) -> bool: ...
     def _ready(self, on: builtins.list[Any]) -> builtins.list[int]: ...
     def _flush(self) -> None: ...

@@ -36,6 +36,8 @@ class Error(Exception):
         For selectors: the text with a mark under the place.
     index : int or None
         For `Pool.offer_many` and `Store.archive_many`: which of the objects it is about.
+    waited : float or None
+        For arrays of which pieces are missing: how many seconds the call waited.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Error(Exception):
     position: int | None
     picture: str | None = None
     index: int | None = None
+    waited: float | None = None
 
     def __init__(self, subject: str = "", cause: str = "", position: int | None = None) -> None:
         # Not that of OSError, which would take them for an error number and a file's name.
@@ -64,6 +67,8 @@ class Error(Exception):
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.code, self.subject, self.cause) if part)
+        if self.waited is not None:
+            text += f", after {self.waited:.1f} s"
         if self.position is not None:
             text += f" (at byte {self.position})"
         if self.picture is not None:

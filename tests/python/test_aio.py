@@ -94,6 +94,25 @@ def test_the_verbs() -> None:
     asyncio.run(main())
 
 
+def test_many_are_offered_into_a_bundle() -> None:
+    async def main() -> None:
+        async with a_pool() as pool:
+            async with pool.bundle() as bundle:
+                many = [(bytes(size), {"name": f"{size}"}) for size in (10, 0, LARGE)]
+                staged = await bundle.offer_many(many, window=2)
+                assert await pool.list() == []
+                with pytest.raises(junctura.SchemaMismatch) as wrong:
+                    await bundle.offer_many([(b"", {"name": "b"}), (b"", {"size": "1"})])
+                assert wrong.value.index == 1
+            completed = await bundle.wait()
+            # In the order of keys.
+            versions = [completed.version(member) for member in staged]
+            assert None not in versions and completed.objects == 4
+            assert [entry["name"] for entry in await pool.list()] == ["0", "10", str(LARGE), "b"]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -151,8 +151,12 @@ def test_whoever_is_early_waits_for_all_pieces(pool: junctura.Pool) -> None:
     pool.offer_piece(part(layout, 1), layout, 1, name="t")
     with pytest.raises(junctura.Timeout, match="of 2 pieces, rank 0 did not offer theirs"):
         pool.demand_array("name=t", timeout=0.001)
-    with pytest.raises(junctura.NotFound, match="rank 0"):
+    with pytest.raises(junctura.NotFound, match="rank 0") as absent:
         pool.demand_array("name=t", timeout=0)
+    assert absent.value.waited is not None and "after" not in absent.value.cause
+    with pytest.raises(junctura.NotFound) as absent:
+        pool.demand_array("name=never", timeout=0)
+    assert absent.value.waited is None
     pool.offer_piece(part(layout, 0), layout, 0, name="t")
     waiting.join()
     np.testing.assert_array_equal(got[0], FIELD)
@@ -194,10 +198,13 @@ def test_a_loop_offers_and_takes(pool: junctura.Pool) -> None:
             await ours.offer_piece(part(layout, 0), layout, 0, name="t")
             with pytest.raises(junctura.NotFound, match="rank 1"):
                 await ours.demand_array("name=t", timeout=0)
-            with pytest.raises(junctura.Timeout, match=r"of 2 pieces, rank 1 did not offer theirs, after [0-9.]+ s"):
+            missing = r"of 2 pieces, rank 1 did not offer theirs, after [0-9.]+ s"
+            with pytest.raises(junctura.Timeout, match=missing) as late:
                 await ours.demand_array("name=t", timeout=0.1)
-            with pytest.raises(junctura.Timeout):
+            assert late.value.waited is not None and late.value.waited >= 0.1 and "after" not in late.value.cause
+            with pytest.raises(junctura.Timeout) as never:
                 await ours.demand_array("name=never", timeout=0.001)
+            assert never.value.waited is None
             await ours.offer_piece(part(layout, 1), layout, 1, {"name": "t"})
             np.testing.assert_array_equal(await waiting, FIELD[10:20])
             np.testing.assert_array_equal(await ours.demand_array("name=t", layout, 1), part(layout, 1))
@@ -246,6 +253,25 @@ def test_each_chunk_of_dask_is_a_piece(pool: junctura.Pool) -> None:
         pool.offer_chunks(FIELD, name="u")  # type: ignore[arg-type]
     with pytest.raises(junctura.InvalidArgument, match="not known"):
         pool.offer_chunks(lazy[lazy > 3], name="u")
+
+
+def test_tasks_offer_and_take_chunks(pool: junctura.Pool) -> None:
+    dask = pytest.importorskip("dask.array")
+
+    async def main() -> None:
+        async with junctura.aio.Pool(pool) as ours:
+            waiting = asyncio.create_task(ours.demand_chunks("name=t", chunks=10))
+            with pytest.raises(junctura.NotFound):
+                await ours.demand_chunks("name=t", timeout=0)
+            await ours.offer_chunks(dask.from_array(FIELD, chunks=15), {"name": "t"}, units="K", retention="released:2")
+            lazy = await waiting
+            assert lazy.chunks[0] == (10, 10, 10)
+            # It was looked at alone: no release of it counts yet.
+            assert [entry["units"] for entry in await ours.list("name=t")] == ["K"]
+            with pytest.raises(junctura.InvalidArgument, match="of Dask's"):
+                await ours.offer_chunks(FIELD, name="u")  # type: ignore[arg-type]
+
+    asyncio.run(main())
 
 
 def test_chunks_go_through_pools_of_several_schemas(tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ def test_pools_and_entries_are_pickled_with_their_store(store: junctura.Store, t
         pool.stop()
 
 
+def test_a_pool_of_tasks_is_opened_with_its_store(store: junctura.Store) -> None:
+    async def story() -> None:
+        async with junctura.aio.Pool(schema="free", store=store.path) as pool:
+            await pool.offer(b"here", name="b")
+            assert [bytes(await pool.demand(name=name)) for name in ("a", "b")] == [b"kept", b"here"]
+            assert [entry.archived for entry in await pool.list()] == [True, False]
+
+    asyncio.run(story())
+
+
 def test_tasks_find_what_has_left_the_pool(pool: junctura.Pool) -> None:
     async def story() -> None:
         async with junctura.aio.Pool(pool) as tasks:

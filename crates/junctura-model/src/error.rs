@@ -5,6 +5,7 @@
 //! fixed for good: they travel on the wire and stand in other languages' sources. An error is one pointer wide, so a
 //! `Result` of a small value stays small.
 
+use core::time::Duration;
 use std::fmt;
 
 /// The result of nearly everything here.
@@ -154,6 +155,7 @@ struct Inner {
     subject: String,
     cause: String,
     position: Option<usize>,
+    waited: Option<Duration>,
 }
 
 impl Error {
@@ -164,6 +166,7 @@ impl Error {
             subject: subject.into(),
             cause: cause.into(),
             position: None,
+            waited: None,
         }))
     }
 
@@ -171,6 +174,13 @@ impl Error {
     #[must_use]
     pub fn at(mut self, byte_offset: usize) -> Error {
         self.0.position = Some(byte_offset);
+        self
+    }
+
+    /// The same error of a wait that ended after this time.
+    #[must_use]
+    pub fn after(mut self, waited: Duration) -> Error {
+        self.0.waited = Some(waited);
         self
     }
 
@@ -197,6 +207,12 @@ impl Error {
     pub fn position(&self) -> Option<usize> {
         self.0.position
     }
+
+    /// How long the call waited, where the error states it.
+    #[must_use]
+    pub fn waited(&self) -> Option<Duration> {
+        self.0.waited
+    }
 }
 
 impl fmt::Display for Error {
@@ -206,6 +222,9 @@ impl fmt::Display for Error {
             if !part.is_empty() {
                 write!(f, ": {part}")?;
             }
+        }
+        if let Some(waited) = self.0.waited {
+            write!(f, ", after {:.1} s", waited.as_secs_f64())?;
         }
         match self.0.position {
             Some(position) => write!(f, " (at byte {position})"),
@@ -245,6 +264,9 @@ mod tests {
             "TypeMismatch: levelist: \"abc\" is no decimal (at byte 7)"
         );
         assert_eq!(Error::new(Code::Closed, "", "").to_string(), "Closed");
+        let late = Error::new(Code::Timeout, "a", "1 piece is missing").after(Duration::from_millis(1250));
+        assert_eq!(late.to_string(), "Timeout: a: 1 piece is missing, after 1.2 s");
+        assert_eq!(late.waited(), Some(Duration::from_millis(1250)));
         assert_eq!(size_of::<Error>(), size_of::<usize>());
     }
 }

@@ -1,13 +1,12 @@
 //! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
 //!
-//! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads, `_ready` says which questions
-//! have an answer, and `take` of each gives it. An answer that nobody takes is given back with its question.
+//! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads and wakes the tasks that
+//! `_wake_when` has entered, and `take` of each question gives its answer. An answer that nobody takes is given back with its question.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 
-use junctura::{
-    Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, PendingAllocation, WithdrawOptions,
-};
+use junctura::{Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, TaskPlace, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -65,7 +64,7 @@ where
 /// Memory that may not be there yet.
 struct Memory {
     pool: junctura::Pool,
-    pending: Mutex<PendingAllocation>,
+    pending: Mutex<Pending<junctura::Allocation>>,
     form: Option<Form>,
 }
 
@@ -165,8 +164,47 @@ impl Answer {
     }
 }
 
+/// Calls a function of Python's, in whatever thread has read something.
+struct PythonWaker(Py<PyAny>);
+
+impl Wake for PythonWaker {
+    fn wake(self: Arc<Self>) {
+        // At the end of the interpreter no loop runs any more.
+        Python::try_attach(|py| {
+            if let Err(error) = self.0.call0(py) {
+                error.write_unraisable(py, Some(self.0.bind(py)));
+            }
+        });
+    }
+}
+
+/// The places of a task among those that wait on a pool.
+#[pyclass(module = "junctura._native", name = "_Places", frozen)]
+pub(crate) struct Places(Mutex<Vec<TaskPlace>>);
+
+#[pymethods]
+impl Places {
+    /// Leaves them: the task does not wait any more.
+    fn leave(&self, py: Python<'_>) {
+        let mut places = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        places.clear();
+    }
+}
+
 #[pymethods]
 impl Pool {
+    /// Calls `wake`, once for each of these, when something has been read for it, in whatever thread that reads.
+    #[pyo3(signature = (wake, *on))]
+    fn _wake_when(&self, wake: Py<PyAny>, on: &Bound<'_, PyTuple>) -> PyResult<Places> {
+        let py = on.py();
+        let waker = Waker::from(Arc::new(PythonWaker(wake)));
+        let places = on.iter().map(|one| {
+            let awaiting = crate::wait::awaiting(&one)?;
+            self.inner.wake_when(&awaiting, &waker).or_raise(py)
+        });
+        places.collect::<PyResult<_>>().map(Mutex::new).map(Places)
+    }
+
     /// Sends what is to go and reads what has come; whether something has to wait for the socket.
     fn _look(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.look()).or_raise(py)
@@ -595,7 +633,8 @@ impl Bundle {
         if let Some(known) = self.known(py) {
             return Ok(Some(known));
         }
-        let taken = self.get(py)?.take_completed().or_raise(py)?;
+        let bundle = self.get(py)?;
+        let taken = py.detach(|| bundle.take_completed()).or_raise(py)?;
         Ok(taken.map(|completed| self.noted(py, completed)))
     }
 
@@ -604,7 +643,7 @@ impl Bundle {
         let bundle = slf.get().get(py)?;
         let pending = py.detach(|| bundle.begin_seal()).or_raise(py)?;
         Ok(Answer::new(pending, move |py, objects| {
-            let completed = bundle.sealed(objects).or_raise(py)?;
+            let completed = py.detach(|| bundle.sealed(objects)).or_raise(py)?;
             this.get().noted(py, completed).into_py_any(py)
         }))
     }
@@ -613,7 +652,7 @@ impl Bundle {
         let bundle = self.get(py)?;
         let pending = py.detach(|| bundle.begin_abort()).or_raise(py)?;
         Ok(Answer::new(pending, move |py, freed| {
-            bundle.aborted();
+            py.detach(|| bundle.aborted());
             freed.into_py_any(py)
         }))
     }
@@ -656,7 +695,7 @@ impl Prepared<'_> {
 }
 
 /// Memory with these bytes, if there is some at once.
-fn filled(mut pending: PendingAllocation, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
+fn filled(mut pending: Pending<junctura::Allocation>, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
     let mut allocation = pending.take()?;
     if let Some(allocation) = &mut allocation {
         allocation.copy_from_slice(bytes);

@@ -64,9 +64,13 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         .iter()
         .position(|&code| code == error.code())
         .unwrap_or_default();
-    classes[at]
+    let made = classes[at]
         .bind(py)
-        .call1((error.subject(), error.cause(), error.position()))
+        .call1((error.subject(), error.cause(), error.position()))?;
+    if let Some(waited) = error.waited() {
+        made.setattr("waited", waited.as_secs_f64())?;
+    }
+    Ok(made)
 }
 
 fn with_picture(py: Python<'_>, error: &Error, text: &str) -> PyErr {

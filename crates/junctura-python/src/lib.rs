@@ -64,7 +64,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::aio::Answer;
+    use crate::aio::{Answer, Places};
     #[pymodule_export]
     use crate::allocation::Allocation;
     #[pymodule_export]

@@ -23,17 +23,17 @@ use crate::options::timeout as read_timeout;
 /// It is given up with its `with` block, or when it is forgotten.
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct PendingDemand {
-    inner: Mutex<Option<junctura::PendingDemand>>,
+    inner: Mutex<Option<junctura::Pending<junctura::Object>>>,
 }
 
 impl PendingDemand {
-    pub(crate) fn new(demand: junctura::PendingDemand) -> Self {
+    pub(crate) fn new(demand: junctura::Pending<junctura::Object>) -> Self {
         Self {
             inner: Mutex::new(Some(demand)),
         }
     }
 
-    fn take(&self, py: Python<'_>) -> Option<junctura::PendingDemand> {
+    fn take(&self, py: Python<'_>) -> Option<junctura::Pending<junctura::Object>> {
         self.inner
             .lock_py_attached(py)
             .unwrap_or_else(PoisonError::into_inner)
@@ -62,7 +62,7 @@ impl PendingDemand {
                 &junctura::Error::new(junctura::Code::NotFound, "demand", cause),
             ));
         };
-        let object = py.detach(|| demand.get()).or_raise(py)?;
+        let object = py.detach(|| demand.wait()).or_raise(py)?;
         Ok(Object::new(object, None))
     }
 
@@ -75,7 +75,7 @@ impl PendingDemand {
     fn try_get(&self, py: Python<'_>) -> PyResult<Option<Object>> {
         let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let Some(demand) = inner.as_mut() else { return Ok(None) };
-        let object = py.detach(|| demand.try_get()).or_raise(py)?;
+        let object = py.detach(|| demand.try_take()).or_raise(py)?;
         Ok(object.map(|object| Object::new(object, None)))
     }
 

@@ -166,7 +166,7 @@ impl Allocation {
     }
 
     /// As [`Allocation::offer_with`], without waiting; the answer to a durable offer comes when its object is archived. See
-    /// [`PendingAllocation`](crate::PendingAllocation).
+    /// [`Pool::begin_allocate`].
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer. The memory is free again then.
@@ -311,6 +311,7 @@ impl Drop for Allocation {
             state.free_slot(id);
             state.wake_concerned();
             state.nudge();
+            drop(self.connection.wake_tasks(state));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::state::State;
 
 /// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
-/// [`Subscription`](crate::Subscription), a [`PendingDemand`](crate::PendingDemand), a [`Bundle`](crate::Bundle),
+/// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle),
 /// a [`Timer`](crate::Timer).
 pub trait Awaited {
     /// What to wait for, as things stand now.

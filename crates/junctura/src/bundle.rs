@@ -18,7 +18,7 @@ use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::mail::Letter;
 use crate::offer::{Content, OfferOptions, Terms};
-use crate::pending::{Pending, PendingAllocation};
+use crate::pending::Pending;
 use crate::pipeline::Pipeline;
 use crate::pool::Pool;
 use crate::stream::Stream;
@@ -513,8 +513,8 @@ impl Bundle {
 
     /// Memory for a payload, as [`Bundle::allocate`], without waiting.
     #[must_use]
-    pub fn begin_allocate(&self, bytes: usize) -> PendingAllocation {
-        PendingAllocation::new(&self.connection, bytes, true)
+    pub fn begin_allocate(&self, bytes: usize) -> Pending<Allocation> {
+        self.connection.begin_allocate(bytes, true)
     }
 
     /// As [`Bundle::offer_allocation`], without waiting.

@@ -1,14 +1,13 @@
 //! Getting one object, and waiting for it if need be.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::body::{self, Demand};
 
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::{Connection, Wait, unexpected};
+use crate::connection::{Connection, unexpected};
 use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
 use crate::pending::{Pending, Said};
@@ -98,18 +97,25 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let mut late = pool.begin_demand("name=late", None)?;
-    /// assert!(late.try_get()?.is_none());
+    /// assert!(late.try_take()?.is_none());
     /// pool.offer([("name", "late")], b"payload")?;
-    /// assert_eq!(&late.get()?[..], b"payload");
+    /// assert_eq!(&late.wait()?[..], b"payload");
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
-    pub fn begin_demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<PendingDemand> {
-        self.has_no_store("begin_demand")?;
-        PendingDemand::begin(self.connection()?, &target.into(), timeout)
+    pub fn begin_demand<'a>(
+        &self,
+        target: impl Into<Target<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending<Object>> {
+        let options = DemandOptions {
+            timeout,
+            ..DemandOptions::default()
+        };
+        self.begin_demand_with(&options, target)
     }
 
     /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
@@ -214,91 +220,6 @@ pub(crate) enum Through<'a> {
     Name(&'a str),
 }
 
-/// A demand whose answer may not have come. Dropping it gives the demand up.
-///
-/// ```
-/// # use junctura::{Code, Pool};
-/// # use std::time::Duration;
-/// # fn main() -> junctura::Result<()> {
-/// # let pool = Pool::builder().schema("free").open()?;
-/// let mut late = pool.begin_demand("name=late", Some(Duration::from_millis(1)))?;
-/// let error = loop {
-///     pool.wait(&[&late], None)?; // beside others
-///     if let Err(error) = late.try_get() {
-///         break error;
-///     }
-/// };
-/// assert_eq!(error.code(), Code::Timeout);
-/// assert_eq!(late.get().unwrap_err().code(), Code::NotFound); // it was answered
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct PendingDemand {
-    connection: Arc<Connection>,
-    /// `None` once it is answered.
-    number: Option<u64>,
-}
-
-impl PendingDemand {
-    pub(crate) fn begin(connection: Arc<Connection>, target: &Target<'_>, timeout: Option<Duration>) -> Result<Self> {
-        let request = request(&connection, target, timeout, &Through::Nothing)?;
-        let number = Some(connection.post(Talk::Once, &request)?);
-        Ok(Self { connection, number })
-    }
-
-    /// The object, if it has come; `None`: not yet, or it was taken already.
-    ///
-    /// # Errors
-    /// As [`Pool::demand`], once; there is no answer after that.
-    pub fn try_get(&mut self) -> Result<Option<Object>> {
-        self.get_until(Some(Instant::now()))
-    }
-
-    /// The object; waits for it, as long as the demand's own timeout lets it.
-    ///
-    /// # Errors
-    /// As [`Pool::demand`]; `NotFound` where the answer was taken already.
-    pub fn get(mut self) -> Result<Object> {
-        let answer = self.get_until(None)?;
-        answer.ok_or_else(|| Error::new(Code::NotFound, "demand", "its answer was taken already"))
-    }
-
-    fn get_until(&mut self, deadline: Option<Instant>) -> Result<Option<Object>> {
-        let Some(number) = self.number else { return Ok(None) };
-        let requests = [number];
-        let what = Wait::letters_until(&requests, deadline);
-        let letter = self
-            .connection
-            .wait(self.connection.lock()?, what, |state| state.mail.get(number)?.take())?;
-        let Some(letter) = letter else {
-            let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
-            return armed.map(|()| None);
-        };
-        self.number = None;
-        self.connection.finished(number);
-        match letter {
-            Letter::Failed(error) => Err(error),
-            letter => object(&self.connection, letter).map(Some),
-        }
-    }
-}
-
-impl Awaited for PendingDemand {
-    fn awaiting(&self) -> Awaiting {
-        let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
-        number.unwrap_or_else(Awaiting::ready)
-    }
-}
-
-impl Drop for PendingDemand {
-    fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.connection.give_up(number, Stop::Cancel);
-        }
-    }
-}
-
 pub(crate) fn demand(
     connection: &Arc<Connection>,
     target: &Target<'_>,
@@ -324,13 +245,13 @@ impl Pool {
         };
         let mut pending = None;
         if timeout != Some(Duration::ZERO) {
-            pending = Some(PendingDemand::begin(Arc::clone(connection), target, timeout)?);
+            pending = Some(begin_demand(connection, target, timeout, &Through::Nothing)?);
         }
         let there = connection.resolve(target)?;
         if let Some(object) = self.archived(&there)? {
             return Ok(object);
         }
-        match pending.map_or(Err(missing), PendingDemand::get) {
+        match pending.map_or(Err(missing), Pending::wait) {
             Err(error) if error.code() == Code::Gone => self.archived(&there)?.ok_or(error),
             answer => answer,
         }
@@ -352,6 +273,14 @@ impl Pool {
     }
 }
 
+#[cfg(feature = "async")]
+/// Nothing waits for it any more: as if it had never been received.
+pub(crate) fn give_back(object: Option<Object>) {
+    if let Some(mut object) = object {
+        object.leave_undone();
+    }
+}
+
 /// Whether an error says that the pool does not have an object.
 pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(
@@ -367,10 +296,13 @@ pub(crate) fn begin_demand(
     through: &Through<'_>,
 ) -> Result<Pending<Object>> {
     let request = request(connection, target, timeout, through)?;
-    connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
+    let pending = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
         Said::Letter(letter) => object(connection, letter),
         Said::Acknowledged(_) => Err(unexpected("no object for a demand")),
-    })
+    });
+    #[cfg(feature = "async")]
+    let pending = pending.map(|pending| pending.undone_by(|object| give_back(Some(object))));
+    pending
 }
 
 fn request<'a>(

@@ -152,7 +152,9 @@ pub use builder::PoolBuilder;
 pub use builder::read_text;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
-pub use demand::{DemandOptions, PendingDemand};
+#[doc(hidden)]
+pub use connection::TaskPlace;
+pub use demand::DemandOptions;
 pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
 #[cfg(feature = "net")]
@@ -165,7 +167,7 @@ pub use junctura_remap as remap;
 pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
 pub use offer::OfferOptions;
-pub use pending::{Pending, PendingAllocation};
+pub use pending::Pending;
 pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
 pub use require::{Archived, OnFull, RequireOptions, Requirement, Versions};

@@ -13,9 +13,11 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::task::Waker;
 
 use junctura_model::{Code, Error, Result};
 
+use crate::connection::TaskWakers;
 use crate::object::Arrived;
 use crate::sent::Offers;
 
@@ -108,6 +110,8 @@ pub(crate) struct Mailbox {
     letters: VecDeque<Letter>,
     offers: Offers,
     acks: VecDeque<Result<u64>>,
+    /// Tasks that wait for what comes.
+    pub(crate) wakers: TaskWakers,
     /// The conversation that is over once this one is.
     stops: Option<u64>,
     /// What has come since it was last asked came at this question; see [`Mail::asked`].
@@ -127,6 +131,7 @@ impl Mailbox {
             letters: VecDeque::new(),
             offers: Offers::default(),
             acks: VecDeque::new(),
+            wakers: TaskWakers::default(),
             stops: None,
             untold: None,
             is_listed: false,
@@ -181,6 +186,8 @@ pub(crate) struct Mail {
     untold: Vec<usize>,
     /// How many questions found nothing.
     questions: u64,
+    /// Tasks to be woken once no lock is held.
+    pub(crate) woken: Vec<Waker>,
 }
 
 impl Mail {
@@ -294,6 +301,9 @@ impl Mail {
 
     fn came(&mut self, at: usize) {
         let mailbox = &mut self.boxes[at];
+        if !mailbox.wakers.is_empty() {
+            mailbox.wakers.wake_into(&mut self.woken);
+        }
         if self.is_watched {
             mailbox.untold.get_or_insert(self.questions);
             if !mem::replace(&mut mailbox.is_listed, true) {
@@ -338,11 +348,15 @@ impl Mail {
     pub(crate) fn close(&mut self, request: u64) {
         let Some(mailbox) = self.get(request) else { return };
         mailbox.state = State::Vacant;
+        let has_tasks = !mailbox.wakers.is_empty();
         mailbox.letters.clear();
         mailbox.acks.clear();
         mailbox.offers.clear();
         mailbox.untold = None;
         let stops = mailbox.stops.take();
+        if has_tasks {
+            self.wake_tasks_of(request);
+        }
         self.vacant.push(index(request));
         if let Some(stopped) = stops {
             self.close(stopped);
@@ -356,6 +370,7 @@ impl Mail {
             return (VecDeque::new(), false);
         };
         mailbox.state = State::Draining;
+        let has_tasks = !mailbox.wakers.is_empty();
         mailbox.acks.clear();
         mailbox.untold = None;
         let letters = mem::take(&mut mailbox.letters);
@@ -364,10 +379,26 @@ impl Mail {
             Talk::Offers => mailbox.offers.is_empty(),
             Talk::Once | Talk::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
         };
+        if has_tasks {
+            self.wake_tasks_of(request);
+        }
         if over {
             self.close(request);
         }
         (letters, !over)
+    }
+
+    /// Nothing more comes there: tasks that wait find out why.
+    fn wake_tasks_of(&mut self, request: u64) {
+        let Self { boxes, woken, .. } = self;
+        boxes[index(request)].wakers.wake_into(woken);
+    }
+
+    /// All tasks are to be woken.
+    pub(crate) fn wake_all_tasks(&mut self) {
+        for mailbox in &mut self.boxes {
+            mailbox.wakers.wake_into(&mut self.woken);
+        }
     }
 
     /// Nobody waits for anything any more: all letters that are there.

@@ -1,29 +1,36 @@
-//! Asking without waiting: for programs whose thread serves an event loop and must never sleep here.
+//! A request whose answer may not have come: the one primitive of a client.
 //!
 //! ```text
-//!  begin_… --> Pending --take--> None, …, None, Some(answer)
-//!                 |                   ^ after the descriptor was readable, and a look
-//!                 '--drop--> given up: nothing of it stays on either side
+//!  begin_… --> Pending --wait-------> answer            blocks
+//!                 |------try_take---> None, …, answer   reads what has come, without blocking
+//!                 |------take-------> None, …, answer   what `Pool::look` has read for all requests of a pool
+//!                 |------.await-----> answer            wakes the task (feature `async`)
+//!                 '------drop-------> given up: nothing of it stays on either side
 //! ```
-//! A question goes out at once, as far as there is room for it; [`Pool::look`] reads what has come, for all questions of a pool
-//! together, and sends the rest. No thread is behind it. What was delivered and never taken is given back as if it had not
-//! been received: a group or requirement is owed it again.
+//! The request is sent at once, as far as there is room for it. No thread is behind it. What was delivered and never taken is
+//! given back as if it had not been received: a group or requirement is owed it again.
+
+mod memory;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use junctura_memory::classes::slot_bytes;
-use junctura_model::{Code, Result, Retention};
+use junctura_model::{Code, Error, Result, Retention};
 use junctura_wire::{Request, body};
 
+use self::memory::MemoryRequest;
+#[cfg(feature = "async")]
+use crate::aio::Beside;
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::{Connection, unexpected};
+#[cfg(feature = "async")]
+use crate::connection::TaskPlace;
+use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, Mailbox, Talk};
 use crate::pool::Pool;
-use crate::state::{StandingLease, State, Stop};
+use crate::state::{State, Stop};
 use crate::stream::Stream;
 use crate::withdraw::WithdrawOptions;
 
@@ -45,10 +52,39 @@ impl Said {
     }
 }
 
+fn taken_already() -> Error {
+    Error::new(Code::NotFound, "answer", "it was taken already")
+}
+
 type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send>;
 
-/// A question whose answer may not have come. Dropping it gives the question up, without waiting.
+/// A request whose answer may not have come. Dropping it gives the request up, without waiting.
 ///
+/// It is waited for in one of three ways:
+/// ```
+/// # use junctura::{Code, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut late = pool.begin_demand("name=late", None)?;
+/// assert!(late.try_take()?.is_none()); // not yet
+/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request stands
+/// # pool.offer([("name", "late")], b"payload")?;
+/// assert_eq!(&late.wait()?[..], b"payload"); // blocks
+///
+/// let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO))?;
+/// pool.wait(&[&absent], None)?; // beside others
+/// assert_eq!(absent.try_take().unwrap_err().code(), Code::NotFound);
+/// assert!(absent.try_take()?.is_none() && absent.wait().is_err()); // it was answered
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With the feature `async` it is a [future](std::future::Future), too: the task is woken when the answer has been read. Something
+/// has to read for tasks: within tokio (feature `tokio`) a driver is made at the first wait; elsewhere it is an `aio::Driver`,
+/// or a loop of your own that looks when [`Pool::descriptor`] is readable. A future that is dropped gives the request up.
+///
+/// In an event loop of your own:
 /// ```
 /// # use junctura::{Allocation, Awaited, BundleOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
 /// # fn main() -> junctura::Result<()> {
@@ -82,37 +118,179 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # }
 /// ```
 pub struct Pending<T> {
-    connection: Arc<Connection>,
-    /// `None` once it is answered.
-    number: Option<u64>,
+    pub(crate) connection: Arc<Connection>,
+    source: PendingSource<T>,
+    /// The task that awaits it.
+    #[cfg(feature = "async")]
+    pub(crate) place: TaskPlace,
+    /// A thread makes the answer, since that takes long.
+    #[cfg(feature = "async")]
+    pub(crate) slow: Option<Beside<SlowAnswer<T>>>,
+}
+
+/// An answer that a thread has made. It is undone unless somebody takes it.
+#[cfg(feature = "async")]
+pub(crate) struct SlowAnswer<T> {
+    answer: Option<Result<Option<T>>>,
+    undo: fn(T),
+}
+
+#[cfg(feature = "async")]
+impl<T> SlowAnswer<T> {
+    pub(crate) fn take(mut self) -> Result<T> {
+        let answer = self.answer.take().transpose()?.flatten();
+        answer.ok_or_else(taken_already)
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T> Drop for SlowAnswer<T> {
+    fn drop(&mut self) {
+        if let Some(Ok(Some(answer))) = self.answer.take() {
+            (self.undo)(answer);
+        }
+    }
+}
+
+/// What a task finds.
+#[cfg(feature = "async")]
+pub(crate) enum Quick<T> {
+    Taken(T),
+    /// It has come, and is long in the making.
+    Slow,
+}
+
+/// Where an answer comes from.
+enum PendingSource<T> {
+    Conversation(Question<T>),
+    /// Memory comes in more than one way.
+    Memory(MemoryRequest, fn(Allocation) -> T),
+    /// It was taken.
+    Taken,
+}
+
+struct Question<T> {
+    number: u64,
     stop: Stop,
     /// A failure that answers the question, too.
     forgives: Option<Code>,
-    finish: Option<Finish<T>>,
+    finish: Finish<T>,
+    /// What becomes of an answer that nobody waits for any more.
+    #[cfg(feature = "async")]
+    undo: fn(T),
 }
 
 impl<T> Pending<T> {
+    /// Blocks until the answer has come, and returns it. A request with a timeout of its own, such as a demand, is answered
+    /// when that is over.
+    ///
+    /// # Errors
+    /// Those of the request; `NotFound` where the answer was taken already; `Disconnected` or `Closed` when there is no server
+    /// any more.
+    pub fn wait(mut self) -> Result<T> {
+        let answer = self.wait_until(None)?;
+        answer.ok_or_else(taken_already)
+    }
+
+    /// As [`Pending::wait`], for at most this time. `None`: the answer has not come in time, and may still come; or it was
+    /// taken already.
+    ///
+    /// # Errors
+    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    pub fn wait_within(&mut self, timeout: Duration) -> Result<Option<T>> {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The answer, if it has come. Reads what has come, and does not block. `None`: not yet, or it was taken already.
+    ///
+    /// # Errors
+    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    pub fn try_take(&mut self) -> Result<Option<T>> {
+        let answer = self.wait_until(Some(Instant::now()))?;
+        if answer.is_none()
+            && let Some(number) = self.number()
+        {
+            let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
+            armed?;
+        }
+        Ok(answer)
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
+        match &mut self.source {
+            PendingSource::Taken => Ok(None),
+            PendingSource::Memory(memory, _) => {
+                let waited = memory.wait(&self.connection, deadline);
+                self.remember(waited)
+            }
+            PendingSource::Conversation(question) => {
+                let number = question.number;
+                let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
+                let state = self.connection.lock()?;
+                let said = self
+                    .connection
+                    .wait(state, what, |state| state.mail.get(number).and_then(Said::take))?;
+                said.map(|said| self.accept(said)).transpose()
+            }
+        }
+    }
+
+    /// The conversation in which something of it is to come.
+    fn number(&self) -> Option<u64> {
+        match &self.source {
+            PendingSource::Conversation(question) => Some(question.number),
+            PendingSource::Memory(memory, _) => memory.lease_number(),
+            PendingSource::Taken => None,
+        }
+    }
+
     /// The answer, if it has been read ([`Pool::look`], or whoever else waits on this pool, reads); `None`: not yet, or it was
     /// taken already. Waits for nothing.
     ///
     /// # Errors
     /// What the question came to, once; `Disconnected` or `Closed` when there will be no answer.
     pub fn take(&mut self) -> Result<Option<T>> {
-        let Some(number) = self.number else { return Ok(None) };
-        let mut state = self.connection.lock()?;
-        let Some(said) = state.mail.get(number).and_then(Said::take) else {
-            state.stay_in_process()?;
-            state.alive()?;
+        match &mut self.source {
+            PendingSource::Taken => Ok(None),
+            PendingSource::Memory(memory, _) => {
+                let taken = memory.take(&self.connection);
+                self.remember(taken)
+            }
+            PendingSource::Conversation(question) => {
+                let mut state = self.connection.lock()?;
+                let Some(said) = state.mail.get(question.number).and_then(Said::take) else {
+                    state.stay_in_process()?;
+                    state.alive()?;
+                    return Ok(None);
+                };
+                drop(state);
+                self.accept(said).map(Some)
+            }
+        }
+    }
+
+    /// Memory that came, or why none comes, is taken once.
+    fn remember(&mut self, taken: Result<Option<Allocation>>) -> Result<Option<T>> {
+        if matches!(taken, Ok(None)) {
             return Ok(None);
+        }
+        match std::mem::replace(&mut self.source, PendingSource::Taken) {
+            PendingSource::Memory(_, made) => taken.map(|allocation| allocation.map(made)),
+            _ => Ok(None),
+        }
+    }
+
+    fn accept(&mut self, said: Said) -> Result<T> {
+        let PendingSource::Conversation(question) = std::mem::replace(&mut self.source, PendingSource::Taken) else {
+            return Err(unexpected("a second answer"));
         };
-        drop(state);
-        self.number = None;
+        let number = question.number;
         // What goes on keeps its mailbox.
         if !matches!(said, Said::Letter(Letter::Began(_))) {
             self.connection.finished(number);
         }
         let said = match said {
-            Said::Letter(Letter::Failed(error)) if Some(error.code()) == self.forgives => {
+            Said::Letter(Letter::Failed(error)) if Some(error.code()) == question.forgives => {
                 Said::Letter(Letter::Failed(error))
             }
             Said::Letter(Letter::Failed(error) | Letter::Ended(error)) | Said::Acknowledged(Err(error)) => {
@@ -120,17 +298,67 @@ impl<T> Pending<T> {
             }
             said => said,
         };
-        let finish = self.finish.take();
-        finish.map(|finish| finish(&self.connection, number, said)).transpose()
+        (question.finish)(&self.connection, number, said)
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T> Pending<T> {
+    /// As [`Pending::take`], unless making the answer takes long. `None`: not yet.
+    pub(crate) fn take_quickly(&mut self) -> Option<Result<Quick<T>>> {
+        if matches!(self.source, PendingSource::Taken) {
+            return Some(Err(taken_already()));
+        }
+        if self.is_slow() {
+            return Some(Ok(Quick::Slow));
+        }
+        self.take().transpose().map(|taken| taken.map(Quick::Taken))
+    }
+
+    /// The request itself, for a thread; here it counts as taken.
+    pub(crate) fn split_off(&mut self) -> Self {
+        let source = std::mem::replace(&mut self.source, PendingSource::Taken);
+        Self::new(&self.connection, source)
+    }
+
+    /// As [`Pending::take`], in a thread for a task that may have gone.
+    pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
+        let undo = match &self.source {
+            PendingSource::Conversation(question) => question.undo,
+            PendingSource::Memory(..) | PendingSource::Taken => drop,
+        };
+        let answer = Some(self.take());
+        SlowAnswer { answer, undo }
+    }
+
+    /// What becomes of an answer that a thread has made and nothing waits for any more.
+    pub(crate) fn undone_by(mut self, undo: fn(T)) -> Self {
+        if let PendingSource::Conversation(question) = &mut self.source {
+            question.undo = undo;
+        }
+        self
     }
 }
 
 impl<T> Pending<T> {
+    fn new(connection: &Arc<Connection>, source: PendingSource<T>) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            source,
+            #[cfg(feature = "async")]
+            place: TaskPlace::default(),
+            #[cfg(feature = "async")]
+            slow: None,
+        }
+    }
+
     /// Whether what [`Pending::take`] would give is long in the making: since a disk is read for it, or a large payload's checksum
     /// is verified: not for the thread of an event loop.
     #[must_use]
     pub fn is_slow(&self) -> bool {
-        let Some(number) = self.number else { return false };
+        let PendingSource::Conversation(Question { number, .. }) = self.source else {
+            return false;
+        };
         let Ok(mut state) = self.connection.lock() else {
             return false;
         };
@@ -140,155 +368,31 @@ impl<T> Pending<T> {
 }
 
 impl<T> Awaited for Pending<T> {
+    /// Memory counts as ready at any time: it comes in more than one way, and is asked for after every look.
     fn awaiting(&self) -> Awaiting {
-        let number = self.number.map(|number| Awaiting::letters(&self.connection, number));
-        number.unwrap_or_else(Awaiting::ready)
+        match &self.source {
+            PendingSource::Conversation(question) => Awaiting::letters(&self.connection, question.number),
+            PendingSource::Memory(..) | PendingSource::Taken => Awaiting::ready(),
+        }
     }
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.connection.give_up(number, self.stop);
+        // Else the task would be woken by the end of what it does not wait for any more.
+        #[cfg(feature = "async")]
+        self.place.leave();
+        match &self.source {
+            PendingSource::Conversation(question) => self.connection.give_up(question.number, question.stop),
+            PendingSource::Memory(memory, _) => memory.give_up(&self.connection),
+            PendingSource::Taken => {}
         }
     }
 }
 
 impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pending({:?})", self.number)
-    }
-}
-
-/// Memory that may not be there yet; see [`Pool::begin_allocate`]. Dropping it gives the wish up.
-///
-/// ```
-/// # use junctura::{OfferOptions, Pool, Retention};
-/// # fn main() -> junctura::Result<()> {
-/// # let pool = Pool::builder().schema("free").open()?;
-/// let mut memory = pool.begin_allocate(100_000)?;
-/// let mut field = loop {
-///     pool.look()?; // when the pool's descriptor is readable
-///     if let Some(field) = memory.take()? {
-///         break field;
-///     }
-/// };
-/// field.fill(7);
-///
-/// // Names in a retention have to be known to the server before an offer with them does not wait.
-/// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
-/// let mut names = pool.begin_names(&retention)?;
-/// while let Some(told) = &mut names && told.take()?.is_none() {
-///     pool.look()?;
-/// }
-/// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
-/// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
-/// let version = loop {
-///     pool.look()?;
-///     if let Some(version) = offered.take()? {
-///         break version;
-///     }
-/// };
-/// assert_eq!(version.sequence, 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct PendingAllocation {
-    connection: Arc<Connection>,
-    bytes: usize,
-    staged: bool,
-    lease: Option<Lease>,
-}
-
-#[derive(Debug)]
-struct Lease {
-    standing: StandingLease,
-    /// Another payload asked for it: should its time be up, this one's is not.
-    is_taken_over: bool,
-}
-
-impl PendingAllocation {
-    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, staged: bool) -> Self {
-        Self {
-            connection: Arc::clone(connection),
-            bytes,
-            staged,
-            lease: None,
-        }
-    }
-
-    /// The memory, if there is some; `None`: not yet. Waits for nothing. To be asked after every look, since memory comes in
-    /// more than one way.
-    ///
-    /// # Errors
-    /// Those of [`Pool::allocate`].
-    pub fn take(&mut self) -> Result<Option<Allocation>> {
-        let connection = Arc::clone(&self.connection);
-        let bytes = self.bytes as u64;
-        if connection.goes_inline(self.bytes) {
-            return Ok(Some(Allocation::of_heap(&connection, self.bytes)));
-        }
-        connection.must_take(bytes)?;
-        let mut state = connection.lock()?;
-        state.stay_in_process()?;
-        loop {
-            state.alive()?;
-            if let Some(taken) = state.segments.take(bytes) {
-                self.leave_behind(&mut state);
-                return taken.map(|(segment, slot)| Some(Allocation::of_slot(&connection, segment, slot)));
-            }
-            let Some(lease) = &self.lease else {
-                self.lease = Some(self.ask(&mut state)?);
-                continue;
-            };
-            let (number, is_taken_over) = (lease.standing.number, lease.is_taken_over);
-            match state.mail.get(number).and_then(Mailbox::take) {
-                None => return state.send().map(|_| None),
-                Some(letter) => {
-                    state.mail.close(number);
-                    self.lease = None;
-                    match letter {
-                        Letter::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
-                        Letter::Failed(error) => return Err(error),
-                        // A segment came; others may have been quicker.
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-
-    fn ask(&self, state: &mut State) -> Result<Lease> {
-        let bytes = self.bytes as u64;
-        let taken_over = state
-            .standing_lease
-            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == self.staged);
-        let is_taken_over = taken_over.is_some();
-        let timeout = self.connection.offer_timeout;
-        let standing = taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, self.staged), Ok)?;
-        Ok(Lease {
-            standing,
-            is_taken_over,
-        })
-    }
-
-    /// What was asked for serves whoever waits for memory next.
-    fn leave_behind(&mut self, state: &mut State) {
-        let Some(lease) = self.lease.take() else { return };
-        if state.standing_lease.is_none() {
-            state.standing_lease = Some(lease.standing);
-        } else {
-            state.abandon_now(lease.standing.number, Stop::Cancel);
-        }
-    }
-}
-
-impl Drop for PendingAllocation {
-    fn drop(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            self.connection.give_up(lease.standing.number, Stop::Cancel);
-        }
+        write!(f, "Pending({:?})", self.number())
     }
 }
 
@@ -303,7 +407,7 @@ impl Pool {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let mut late = pool.begin_demand("name=late", None)?;
     /// pool.offer([("name", "late")], b"payload")?;
-    /// while late.try_get()?.is_none() {
+    /// while late.try_take()?.is_none() {
     ///     if pool.look()? {
     ///         pool.flush()?; // rare: in a thread, since the socket has no room
     ///     }
@@ -315,16 +419,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when nothing comes any more: then every question says so when it is taken.
     pub fn look(&self) -> Result<bool> {
-        let connection = self.connection()?;
-        let mut state = connection.lock()?;
-        state.send()?;
-        let (state, looked) = connection.glance(state);
-        looked?;
-        let (mut state, armed) = connection.arm(state, None);
-        armed?;
-        state.alive()?;
-        // What was read may have made room, or asked for something back.
-        Ok(!state.send()? && state.waits_for_socket())
+        self.connection()?.look_for_all()
     }
 
     /// Which of these have something that has been read: their places, rising. Reads nothing. Where several threads look at one
@@ -340,50 +435,53 @@ impl Pool {
         Ok(ready.map(|(place, _)| place).collect())
     }
 
-    /// As [`Pool::ready`]: what belongs to those for whom something has been read.
-    #[cfg(feature = "async")]
-    pub(crate) fn concerned<'a, T: Clone + 'a>(&self, on: impl Iterator<Item = &'a (Awaiting, T)>) -> Result<Vec<T>> {
-        let connection = self.connection()?;
-        let state = connection.lock()?;
-        let now = Instant::now();
-        let ready = on.filter(|(one, _)| one.is_ready(&state, now));
-        Ok(ready.map(|(_, its)| its.clone()).collect())
-    }
-
-    /// Memory for a payload, as [`Pool::allocate`], without waiting; it is waited for as long as the pool's offer timeout says. See [`PendingAllocation`].
+    /// Memory for a payload, as [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout.
+    ///
+    /// ```
+    /// # use junctura::{OfferOptions, Pool, Retention};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut memory = pool.begin_allocate(100_000)?;
+    /// let mut field = loop {
+    ///     pool.look()?; // when the pool's descriptor is readable
+    ///     if let Some(field) = memory.take()? {
+    ///         break field;
+    ///     }
+    /// };
+    /// field.fill(7);
+    ///
+    /// // Names in a retention have to be known to the server before an offer with them does not wait.
+    /// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
+    /// let mut names = pool.begin_names(&retention)?;
+    /// while let Some(told) = &mut names && told.take()?.is_none() {
+    ///     pool.look()?;
+    /// }
+    /// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
+    /// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
+    /// let version = loop {
+    ///     pool.look()?;
+    ///     if let Some(version) = offered.take()? {
+    ///         break version;
+    ///     }
+    /// };
+    /// assert_eq!(version.sequence, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    pub fn begin_allocate(&self, bytes: usize) -> Result<PendingAllocation> {
-        Ok(PendingAllocation::new(&self.connection()?, bytes, false))
+    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
+        Ok(self.connection()?.begin_allocate(bytes, false))
     }
 
     /// Tells the server of the names in a retention, which has to be done once before [`Allocation::begin_offer`] with it does
-    /// not wait. `None`: it knows them. See [`PendingAllocation`].
+    /// not wait. `None`: it knows them. See [`Pool::begin_allocate`].
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` may come with the answer.
     pub fn begin_names(&self, retention: &Retention) -> Result<Option<Pending<()>>> {
-        let connection = self.connection()?;
-        let Retention::ReleasedBy(names) = retention else {
-            return Ok(None);
-        };
-        if connection.lock()?.consumers.contains_key(names) {
-            return Ok(None);
-        }
-        let request = Request::Consumers(body::Consumers {
-            names: names.iter().map(str::to_owned).collect(),
-        });
-        let names = names.clone();
-        let told = move |connection: &Arc<Connection>, _, said| match said {
-            Said::Letter(Letter::Done(number)) => {
-                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
-                connection.lock()?.consumers.insert(names, number);
-                Ok(())
-            }
-            _ => Err(unexpected("no number of names")),
-        };
-        connection.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
+        self.connection()?.begin_names(retention)
     }
 
     /// As [`Pool::withdraw`], without waiting. See [`Pending`].
@@ -415,8 +513,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
     pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
-        let request = Request::Retract(body::Retract { name: name.into() });
-        self.connection()?.begin_count(&request)
+        self.connection()?.begin_retract(name)
     }
 
     /// As [`Pool::stat`], without waiting. See [`Pending`].
@@ -444,6 +541,19 @@ impl Pool {
 }
 
 impl Connection {
+    /// See [`Pool::look`].
+    pub(crate) fn look_for_all(&self) -> Result<bool> {
+        let mut state = self.lock()?;
+        state.send()?;
+        let (state, looked) = self.glance(state);
+        looked?;
+        let (mut state, armed) = self.arm(state, None);
+        armed?;
+        state.alive()?;
+        // What was read may have made room, or asked for something back.
+        Ok(!state.send()? && state.waits_for_socket())
+    }
+
     /// Asks, and waits for nothing.
     pub(crate) fn pend<T>(
         self: &Arc<Self>,
@@ -463,13 +573,24 @@ impl Connection {
         stop: Stop,
         finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
-        Pending {
-            connection: Arc::clone(self),
-            number: Some(number),
+        let finish = Box::new(finish);
+        let question = Question {
+            number,
             stop,
             forgives: None,
-            finish: Some(Box::new(finish)),
-        }
+            finish,
+            #[cfg(feature = "async")]
+            undo: drop,
+        };
+        Pending::new(self, PendingSource::Conversation(question))
+    }
+
+    /// Memory for a payload; `staged`: for a member of a bundle.
+    pub(crate) fn begin_allocate(self: &Arc<Self>, bytes: usize, staged: bool) -> Pending<Allocation> {
+        Pending::new(
+            self,
+            PendingSource::Memory(MemoryRequest::new(bytes, staged), |allocation| allocation),
+        )
     }
 
     /// Begins what the server goes on talking in.
@@ -489,6 +610,34 @@ impl Connection {
                 _ => Err(unexpected("no beginning")),
             },
         )
+    }
+
+    /// See [`Pool::begin_names`].
+    pub(crate) fn begin_names(self: &Arc<Self>, retention: &Retention) -> Result<Option<Pending<()>>> {
+        let Retention::ReleasedBy(names) = retention else {
+            return Ok(None);
+        };
+        if self.lock()?.consumers.contains_key(names) {
+            return Ok(None);
+        }
+        let request = Request::Consumers(body::Consumers {
+            names: names.iter().map(str::to_owned).collect(),
+        });
+        let names = names.clone();
+        let told = move |connection: &Arc<Connection>, _, said| match said {
+            Said::Letter(Letter::Done(number)) => {
+                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+                connection.lock()?.consumers.insert(names, number);
+                Ok(())
+            }
+            _ => Err(unexpected("no number of names")),
+        };
+        self.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
+    }
+
+    /// See [`Pool::begin_retract`].
+    pub(crate) fn begin_retract(self: &Arc<Self>, name: &str) -> Result<Pending<u64>> {
+        self.begin_count(&Request::Retract(body::Retract { name: name.into() }))
     }
 
     pub(crate) fn begin_count(self: &Arc<Self>, request: &Request<'_>) -> Result<Pending<u64>> {
@@ -526,6 +675,8 @@ impl Connection {
 /// of this number any more.
 pub(crate) fn ended(connection: &Arc<Connection>, stop: u64) -> Pending<()> {
     let mut pending = connection.pending(stop, Stop::Silently, |_, _, _| Ok(()));
-    pending.forgives = Some(Code::NotFound);
+    if let PendingSource::Conversation(question) = &mut pending.source {
+        question.forgives = Some(Code::NotFound);
+    }
     pending
 }

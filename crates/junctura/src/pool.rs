@@ -321,32 +321,6 @@ impl Pool {
         self.connection()?.lock()?.send()
     }
 
-    /// Tells who waits in a loop of his own to look.
-    #[cfg(feature = "async")]
-    pub(crate) fn nudge(&self) {
-        let shared = &*self.shared;
-        let connection = if shared.connection.is_inherited() {
-            let anew = shared.anew.lock().unwrap_or_else(PoisonError::into_inner);
-            anew.clone().filter(|connection| !connection.is_inherited())
-        } else {
-            Some(Arc::clone(&shared.connection))
-        };
-        if let Some(connection) = connection
-            && let Ok(state) = connection.lock()
-        {
-            state.nudge();
-        }
-    }
-
-    /// Whether something is to go for which the socket has no room, and nobody is told when it has.
-    #[cfg(feature = "async")]
-    pub(crate) fn is_blocked(&self) -> bool {
-        let state = self
-            .connection()
-            .and_then(|connection| Ok(connection.lock()?.is_blocked()));
-        state.unwrap_or(false)
-    }
-
     /// The arrays of which this process has offered pieces, and that are not complete.
     pub(crate) fn arrays(&self) -> &OpenArrays {
         &self.shared.arrays

@@ -10,6 +10,7 @@ use junctura_transport::{Outbox, Outgoing, Sent, Watch};
 use junctura_wire::Request;
 use junctura_wire::fixed::{self, Holding};
 
+use crate::connection::WaitingTasks;
 use crate::mail::{Letter, Mail, SlotId};
 use crate::object::Arrived;
 use crate::segments::Segments;
@@ -65,6 +66,7 @@ pub(crate) struct State {
     /// A thread is reading the socket.
     pub(crate) led: bool,
     pub(crate) sleepers: Vec<Sleeper>,
+    pub(crate) tasks: WaitingTasks,
     /// Slots came free since sleepers were last woken.
     pub(crate) freed: bool,
     /// Why nothing works any more.
@@ -97,6 +99,7 @@ impl State {
             watch: None,
             led: false,
             sleepers: Vec::new(),
+            tasks: WaitingTasks::default(),
             freed: false,
             ended: None,
             cut: false,
@@ -321,7 +324,8 @@ impl State {
         }
     }
 
-    pub(crate) fn wake_all(&self) {
+    pub(crate) fn wake_all(&mut self) {
+        self.wake_all_tasks();
         for sleeper in &self.sleepers {
             sleeper.bell.notify_one();
         }
@@ -329,6 +333,9 @@ impl State {
 
     /// Wakes those for whom something has come.
     pub(crate) fn wake_concerned(&mut self) {
+        if !self.tasks.of_any.is_empty() {
+            self.tasks.of_any.wake_into(&mut self.mail.woken);
+        }
         if self.sleepers.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use junctura_wire::Request;
 use crate::awaiting::Awaiting;
 use crate::connection::{Connection, Wait};
 use crate::mail::Letter;
-use crate::pending::{self, Pending};
+use crate::pending::Pending;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -177,38 +177,18 @@ impl Stream {
         state.append(number, request)
     }
 
-    /// Ends it and gives back what nobody has taken.
+    /// Ends it, gives back what nobody has taken, and waits for the server's last word.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
-        if self.over {
-            return Ok(());
-        }
-        self.over = true;
-        self.connection.stop(self.number, batch)
+        self.begin_stop()?.map_or(Ok(()), Pending::wait)
     }
 
     /// As [`Self::stop`], without waiting: the server's last word comes to what this returns. `None`: it is over.
     pub(crate) fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
         let batch = std::mem::take(&mut self.batch);
-        if self.over {
+        if std::mem::replace(&mut self.over, true) {
             return Ok(None);
         }
-        self.over = true;
-        let mut state = self.connection.lock()?;
-        let (letters, goes_on) = state.mail.abandon(self.number);
-        let stop = match state.stay_in_process().and_then(|()| state.alive()) {
-            // The end goes first: what is given back would be sent here again.
-            Ok(()) if goes_on => state.mail.open_stop(self.number).and_then(|stop| {
-                state.append(stop, &Request::Stop(self.number))?;
-                Ok(Some(stop))
-            }),
-            alive => alive.map(|()| None),
-        };
-        state.discard(batch.into_iter().chain(letters));
-        let sent = state.send();
-        drop(state);
-        let stop = stop.map(|stop| stop.map(|stop| pending::ended(&self.connection, stop)));
-        sent.and(stop)
+        self.connection.begin_stop(self.number, batch)
     }
 }
 

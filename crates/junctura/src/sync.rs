@@ -47,14 +47,11 @@ impl Pool {
     /// That an offer was refused is no error here; the pipeline says so.
     pub fn sync(&self, timeout: Option<Duration>) -> Result<()> {
         let mut told = self.begin_sync()?;
-        match self.wait(&[&told], timeout) {
-            Ok(_) => told.take().map(|_| ()),
-            Err(error) if error.code() == Code::Timeout => {
-                let cause = "not everything that was said was in effect in time";
-                Err(Error::new(Code::Timeout, "sync", cause))
-            }
-            Err(error) => Err(error),
-        }
+        let Some(timeout) = timeout else { return told.wait() };
+        told.wait_within(timeout)?.ok_or_else(|| {
+            let cause = "not everything that was said was in effect in time";
+            Error::new(Code::Timeout, "sync", cause)
+        })
     }
 
     /// As [`Pool::sync`], without waiting: the answer is that everything that was said before this call is in effect. See [`Pending`].

@@ -86,7 +86,7 @@ impl Timer {
 
 impl Pool {
     /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`](crate::Follow) or a
-    /// [`Subscription`](crate::Subscription) has when `try_next` gives something or it has ended, a [`PendingDemand`](crate::PendingDemand) when `try_get` answers, a
+    /// [`Subscription`](crate::Subscription) has when `try_next` gives something or it has ended, a [`Pending`](crate::Pending) when `try_take` answers, a
     /// [`Bundle`](crate::Bundle) when it is complete or aborted, as its `wait` says, a [`Timer`] when it `ring`s. What is there already is found without waiting.
     ///
     /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.
@@ -106,7 +106,7 @@ impl Pool {
     ///     for ready in pool.wait(&[&winds, &orography, &report], None)? {
     ///         match ready {
     ///             0 => while let Some(item) = winds.try_next()? { println!("{item:?}"); },
-    ///             1 => heights = orography.try_get()?,
+    ///             1 => heights = orography.try_take()?,
     ///             _ => assert!(report.ring()),
     ///         }
     ///     }
@@ -128,6 +128,14 @@ impl Pool {
 #[derive(Clone, Debug)]
 pub struct PoolDescriptor(Arc<Watch>);
 
+impl PoolDescriptor {
+    /// # Errors
+    /// As [`Pool::descriptor`].
+    pub(crate) fn of(connection: &Connection) -> Result<Self> {
+        connection.watch().map(Self)
+    }
+}
+
 impl AsFd for PoolDescriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -144,7 +152,7 @@ impl Pool {
     /// A descriptor that is readable when something has come: for `epoll`, `poll`, and event loops of others.
     ///
     /// When it is readable, ask all follows, subscriptions and pending demands that the loop looks after, with `try_next`
-    /// or `try_get`, each until it has nothing; then wait for it again. What comes for one while another is asked makes it
+    /// or `try_take`, each until it has nothing; then wait for it again. What comes for one while another is asked makes it
     /// readable, until that one was asked or left out in a whole round. Nothing is read from the descriptor itself. It may be
     /// readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
     ///
@@ -157,7 +165,7 @@ impl Pool {
     /// let descriptor = pool.descriptor()?;
     /// pool.offer([("name", "late")], b"payload")?;
     /// let object = loop {
-    ///     if let Some(object) = late.try_get()? {
+    ///     if let Some(object) = late.try_take()? {
     ///         break object;
     ///     }
     ///     // A loop of one's own would wait for other things, too.
@@ -172,7 +180,7 @@ impl Pool {
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors.
     pub fn descriptor(&self) -> Result<PoolDescriptor> {
-        self.connection()?.watch().map(PoolDescriptor)
+        PoolDescriptor::of(&*self.connection()?)
     }
 }
 

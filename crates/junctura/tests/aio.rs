@@ -8,7 +8,8 @@ mod tasks;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use junctura::{
     Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, aio,
 };
 use runtime::{Reactor, block_on};
+use rustix::event::{PollFd, PollFlags, poll};
 use tasks::{next_object, offer, one_thread};
 use tokio_stream::StreamExt as _;
 
@@ -590,6 +592,84 @@ fn without_a_driver_nobody_waits_in_vain() {
         aio::Pool::of(pool.blocking().clone()).unwrap_err().code(),
         Code::Unavailable
     );
+}
+
+#[test]
+fn an_answer_of_a_plain_pool_is_awaited() {
+    // Within tokio a driver is made by the first task that waits.
+    let pool = free().open().unwrap();
+    one_thread().block_on(async {
+        let late = pool.begin_demand("name=late", None).unwrap();
+        let offered = tokio::spawn({
+            let pool = pool.clone();
+            async move {
+                let mut memory = pool.begin_allocate(LARGE).unwrap().await.unwrap();
+                memory.fill(7);
+                let offered = memory.begin_offer(OfferOptions::default(), [("name", "late")]);
+                offered.unwrap().await.unwrap()
+            }
+        });
+        assert_eq!(late.await.unwrap()[LARGE - 1], 7);
+        assert_eq!(offered.await.unwrap().sequence, 1);
+        let missing = pool.begin_demand("name=never", Some(Duration::ZERO)).unwrap();
+        assert_eq!(missing.await.unwrap_err().code(), Code::NotFound);
+    });
+    // That runtime has ended: the next one makes its own.
+    one_thread().block_on(async { pool.begin_sync().unwrap().await.unwrap() });
+
+    // Elsewhere somebody has to read.
+    let alone = free().open().unwrap();
+    let demand = alone.begin_demand("name=a", None).unwrap();
+    assert_eq!(block_on(demand).unwrap_err().code(), Code::Unavailable);
+    // A loop of the program that watches the descriptor will do.
+    let descriptor = alone.descriptor().unwrap();
+    let looking = thread::spawn({
+        let pool = alone.clone();
+        move || {
+            while poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None).is_ok() && pool.look().is_ok() {}
+        }
+    });
+    block_on(async {
+        let demand = alone.begin_demand("name=a", None).unwrap();
+        alone.offer([("name", "a")], b"payload").unwrap();
+        assert_eq!(&demand.await.unwrap()[..], b"payload");
+    });
+    alone.close();
+    looking.join().unwrap();
+}
+
+#[test]
+fn a_task_is_woken_by_what_concerns_it_alone() {
+    let pool = free().open().unwrap();
+    let counts: Vec<Arc<Wakes>> = (0..3).map(|_| Arc::default()).collect();
+    let mut demands: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|name| pool.begin_demand(Target::key([("name", *name)]), None).unwrap())
+        .collect();
+    pool.descriptor().unwrap();
+    for (demand, wakes) in demands.iter_mut().zip(&counts) {
+        let waker = Waker::from(Arc::clone(wakes));
+        let polled = Pin::new(demand).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+    }
+    let woken = || -> Vec<usize> { counts.iter().map(|wakes| wakes.0.load(Ordering::Relaxed)).collect() };
+    // A thread that waits reads for the tasks, too.
+    pool.offer([("name", "b")], b"").unwrap();
+    pool.sync(None).unwrap();
+    assert_eq!(woken(), [0, 1, 0]);
+    // One that was dropped is not woken any more; the end of the pool wakes all that wait.
+    drop(demands.pop());
+    pool.close();
+    assert_eq!(woken(), [1, 1, 0]);
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -43,14 +43,14 @@ fn whoever_has_something_is_named() {
     assert_eq!(pool.wait(&[&winds, &orography, &events], None).unwrap(), [2]);
     assert!(events.try_next().unwrap().is_some());
 
-    assert!(orography.try_get().unwrap().is_none());
+    assert!(orography.try_take().unwrap().is_none());
     offer(&pool, "orography");
     assert_eq!(pool.wait(&[&winds, &orography, &events], None).unwrap(), [1]);
-    assert_eq!(&orography.try_get().unwrap().unwrap()[..], b"orography");
+    assert_eq!(&orography.try_take().unwrap().unwrap()[..], b"orography");
     // Its answer was taken: there is nothing to wait for.
     assert_eq!(pool.wait(&[&orography], None).unwrap(), [0]);
-    assert!(orography.try_get().unwrap().is_none());
-    assert_eq!(orography.get().unwrap_err().code(), Code::NotFound);
+    assert!(orography.try_take().unwrap().is_none());
+    assert_eq!(orography.wait().unwrap_err().code(), Code::NotFound);
 
     offer(&pool, "u");
     offer(&pool, "v");
@@ -90,7 +90,7 @@ fn it_is_woken_while_another_thread_reads() {
                     let demand = [&mut first, &mut second].into_iter().nth(ready).unwrap();
                     names.extend(
                         demand
-                            .try_get()
+                            .try_take()
                             .unwrap()
                             .map(|object| object.get("name").unwrap().to_owned()),
                     );
@@ -133,8 +133,8 @@ fn a_demand_that_is_dropped_is_given_up_and_one_that_fails_says_so() {
 
     let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO)).unwrap();
     assert_eq!(pool.wait(&[&absent], None).unwrap(), [0]);
-    assert_eq!(absent.try_get().unwrap_err().code(), Code::NotFound);
-    assert!(absent.try_get().unwrap().is_none());
+    assert_eq!(absent.try_take().unwrap_err().code(), Code::NotFound);
+    assert!(absent.try_take().unwrap().is_none());
 }
 
 #[test]

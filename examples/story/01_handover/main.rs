@@ -26,7 +26,7 @@ fn main() -> junctura::Result<()> {
         pool.offer(key, format!("temperature of step {step}").as_bytes())?;
     }
 
-    let field = wanted.get()?;
+    let field = wanted.wait()?;
     println!("got: {}", String::from_utf8_lossy(&field));
     Ok(())
 }

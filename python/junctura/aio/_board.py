@@ -1,4 +1,4 @@
-"""Who waits on a pool, in whatever loop, and who is woken."""
+"""The loops that watch a pool for their tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from junctura import _native
@@ -24,31 +24,47 @@ _T = TypeVar("_T")
 class _Waiter:
     """A task that sleeps until one of some things has something."""
 
-    __slots__ = ("future", "loop", "on")
+    __slots__ = ("future", "loop")
 
-    def __init__(self, on: Sequence[Native]) -> None:
-        self.on = on
+    def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[None] = self.loop.create_future()
 
     def wake(self) -> None:
-        # A future carries no answer: whoever is cancelled now has taken nothing.
+        """Wakes it, in whatever thread has read something."""
+        if asyncio._get_running_loop() is self.loop:
+            self._wake_here()
+        else:
+            # That loop may have ended in the meantime: then nothing waits there.
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._wake_here)
+
+    def _wake_here(self) -> None:
+        # A future carries no answer: a task that is cancelled now has taken nothing.
         if not self.future.done():
             self.future.set_result(None)
 
 
-class Switchboard:
-    """All tasks that wait on one pool, in whatever loop.
+class _Watched:
+    """A loop that watches a pool's descriptor, and how many of its tasks wait."""
 
-    A loop in which somebody waits watches the pool's descriptor. When that is readable, one look reads everything that
-    has come, and wakes those for whom there is something.
+    __slots__ = ("descriptor", "tasks")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.tasks = 0
+
+
+class Switchboard:
+    """The loops in which tasks wait on one pool.
+
+    A loop in which a task waits watches the pool's descriptor. When that is readable, one look reads everything that
+    has come; the pool itself knows the tasks, and wakes those for which there is something.
     """
 
     def __init__(self, pool: _native.Pool) -> None:
         self.pool = pool
-        self.lock = threading.Lock()
-        self.waiters: dict[_Waiter, None] = {}
-        self.watching: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
+        self.watching: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Watched] = weakref.WeakKeyDictionary()
         self.is_flushing = False
 
     async def until(
@@ -59,21 +75,25 @@ class Switchboard:
     ) -> _T:
         """What `take` gives, as soon as it gives something: asked when one of these things may have something."""
         while True:
-            waiter = _Waiter(on)
-            with self.lock:
-                self.waiters[waiter] = None
+            # Much has come already.
+            if (taken := take()) is not None:
+                found = await taken if inspect.isawaitable(taken) else taken
+                if found is not None:
+                    return found
+            waiter = _Waiter()
+            places = self.pool._wake_when(waiter.wake, *on)
+            watched = self._watch(waiter.loop)
             try:
-                self._watch(waiter.loop)
-                # Only who is known is woken: what another loop has read before is found here.
-                taken = take()
-                if inspect.isawaitable(taken):
-                    taken = await taken
-                if taken is not None:
-                    return taken
+                # A task is woken by what is read from now on: what was read before is found here.
+                if (taken := take()) is not None:
+                    found = await taken if inspect.isawaitable(taken) else taken
+                    if found is not None:
+                        return found
                 await (waiter.future if within is None else within.run(waiter.future))
             finally:
-                with self.lock:
-                    self.waiters.pop(waiter, None)
+                places.leave()
+                if watched is not None:
+                    watched.tasks -= 1
 
     async def answer(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
         """What is said to a question; given up when the task is cancelled, or the time is over."""
@@ -83,72 +103,50 @@ class Switchboard:
             answer.close()
             raise
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop not in self.watching:
-            try:
-                descriptor = self.pool.fileno()
-            except (Closed, Disconnected):
-                # There is no server any more: each question says so itself.
-                self._wake(self._all())
-                return
-            loop.add_reader(descriptor, self._readable, loop)
-            self.watching[loop] = descriptor
-            self.look()
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watched | None:
+        """One more task waits in this loop. None: there is no server any more, and each question says so itself."""
+        watched = self.watching.get(loop)
+        if watched is not None:
+            watched.tasks += 1
+            return watched
+        try:
+            descriptor = self.pool.fileno()
+        except (Closed, Disconnected):
+            return None
+        watched = self.watching[loop] = _Watched(descriptor)
+        watched.tasks = 1
+        loop.add_reader(descriptor, self._readable, loop)
+        self.look()
+        return watched
 
     def unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends the watching of a loop, unless somebody waits there."""
-        if any(waiter.loop is loop for waiter in self._all()):
-            return
-        descriptor = self.watching.pop(loop, None)
-        if descriptor is not None:
-            loop.remove_reader(descriptor)
+        """Ends the watching of a loop, unless a task waits there."""
+        watched = self.watching.get(loop)
+        if watched is not None and not watched.tasks:
+            del self.watching[loop]
+            loop.remove_reader(watched.descriptor)
 
     def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
         self.unwatch(loop)
         if loop in self.watching:
             self.look()
 
-    def close(self) -> None:
-        """Wakes all, since nothing comes any more."""
-        self._wake(self._all())
-        self.unwatch(asyncio.get_running_loop())
-
     def __del__(self) -> None:
         # The descriptor ends with the pool; a loop must not be left with its number.
-        for loop, descriptor in list(self.watching.items()):
+        for loop, watched in list(self.watching.items()):
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(loop.remove_reader, descriptor)
-
-    def _all(self) -> list[_Waiter]:
-        with self.lock:
-            return list(self.waiters)
+                loop.call_soon_threadsafe(loop.remove_reader, watched.descriptor)
 
     def look(self, *asked: Native) -> list[int]:
-        """Reads what has come and wakes whom it concerns; says which of those asked about have something."""
+        """Reads what has come, and wakes the tasks that it concerns; returns which of these have something."""
         try:
             is_blocked = self.pool._look()
         except Error:
-            self._wake(self._all())
+            # The pool has woken all.
             return list(range(len(asked)))
-        # All who wait by now: whoever comes later finds what was read by asking.
-        waiters = self._all()
-        things = [*asked, *(thing for waiter in waiters for thing in waiter.on)]
-        owners = [waiter for waiter in waiters for _ in waiter.on]
-        ready = self.pool._ready(things)
-        self._wake([owners[place - len(asked)] for place in ready if place >= len(asked)])
         if is_blocked:
             self._flush()
-        return [place for place in ready if place < len(asked)]
-
-    def _wake(self, waiters: Iterable[_Waiter]) -> None:
-        here = asyncio.get_running_loop()
-        for waiter in waiters:
-            if waiter.loop is here:
-                waiter.wake()
-            else:
-                # That loop may have ended meanwhile: then nobody waits there.
-                with contextlib.suppress(RuntimeError):
-                    waiter.loop.call_soon_threadsafe(waiter.wake)
+        return self.pool._ready(list(asked)) if asked else []
 
     def _flush(self) -> None:
         """The descriptor does not tell when a socket has room: one thread waits for that, for all."""

@@ -6,7 +6,6 @@ import asyncio
 import builtins
 import contextlib
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from junctura import _arrays, _labels, _native
+from junctura.aio._arrays import ArrayVerbs
 from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, How, Pipeline
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Allocation,
         BundleEntry,
         Entry,
-        Layout,
         Object,
         Schema,
         Version,
@@ -48,7 +47,7 @@ def _release(found: Object | None) -> None:
         found.release()
 
 
-class Pool:
+class Pool(ArrayVerbs):
     """The shared space in which objects are offered and found, for asyncio.
 
     Parameters
@@ -83,6 +82,7 @@ class Pool:
         token_file: str | os.PathLike[str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         streams: int | None = None,
+        store: str | os.PathLike[str] | None = None,
         offer_timeout: float | None = 60.0,
     ) -> None:
         self._given = isinstance(url, _native.Pool)
@@ -108,6 +108,7 @@ class Pool:
             token_file=token_file,
             ca_file=ca_file,
             streams=streams,
+            store=store,
             offer_timeout=offer_timeout,
         )
 
@@ -180,7 +181,7 @@ class Pool:
         """Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable."""
         native = self.blocking
         await beside(native.close)
-        self._board.close()
+        self._board.unwatch(asyncio.get_running_loop())
 
     async def stop(self, timeout: float | None = None) -> None:
         """Stops the server, as `junctura.Pool.stop`."""
@@ -286,21 +287,27 @@ class Pool:
 
         """
         how = How(schema, retention, False, durability)
-        versions: builtins.list[Version] = []
-        sent: deque[_Answer[Version]] = deque()
+        versions: builtins.list[Version] = await self._offer_many(objects, window, how, None)
+        return versions
+
+    async def _offer_many(
+        self, objects: Iterable[tuple[_Data, _Attributes]], window: int, how: How, bundle: _native.Bundle | None
+    ) -> builtins.list[Any]:
+        answers: builtins.list[Any] = []
+        sent: deque[_Answer[Any]] = deque()
         at = 0
 
         async def hear() -> None:
             nonlocal at
-            at = len(versions)
-            versions.append(await self._board.answer(sent.popleft()))
+            at = len(answers)
+            answers.append(await self._board.answer(sent.popleft()))
 
         try:
             for data, attributes in objects:
                 if len(sent) >= max(1, window):
                     await hear()
-                at = len(versions) + len(sent)
-                begun = await self._begin_offer(data, attributes, how, {}, None)
+                at = len(answers) + len(sent)
+                begun = await self._begin_offer(data, attributes, how, {}, bundle)
                 if begun is not None:
                     sent.append(begun)
             while sent:
@@ -308,7 +315,7 @@ class Pool:
         except Error as error:
             error.index = at
             raise
-        return versions
+        return answers
 
     async def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None
@@ -395,72 +402,6 @@ class Pool:
             raise
         finally:
             waiting.close()
-
-    async def offer_piece(
-        self,
-        data: _Data | Sequence[npt.NDArray[Any]],
-        layout: Layout | str,
-        rank: int | None = None,
-        attributes: _Attributes | None = None,
-        /,
-        **options: Any,
-    ) -> None:
-        """Offers one rank's part of an array that lies over many, as `junctura.Pool.offer_piece`; a thread does it.
-
-        Raises
-        ------
-        Conflict, AlreadyExists, InvalidArgument, PoolFull
-            As there.
-
-        """
-        await asyncio.to_thread(self.blocking.offer_piece, data, layout, rank, attributes, **options)
-
-    async def demand_array(
-        self,
-        target: str | _Attributes | None = None,
-        layout: Layout | str | None = None,
-        rank: int | None = None,
-        /,
-        *,
-        timeout: float | None = None,
-        schema: str | None = None,
-        comm: Any = None,
-        origin: Sequence[int] | None = None,
-        slab: slice | Sequence[slice | tuple[int, int]] | None = None,
-        dtype: npt.DTypeLike | None = None,
-        out: npt.NDArray[Any] | None = None,
-        threads: int = 1,
-        **key: _Given,
-    ) -> npt.NDArray[Any]:
-        """An array, or one rank's part of it, as `junctura.Pool.demand_array`; a thread copies it.
-
-        Raises
-        ------
-        Timeout, NotFound, InvalidArgument, Unsupported
-            As there.
-
-        """
-        part = {"comm": comm, "origin": origin, "slab": slab, "dtype": dtype, "out": out, "threads": threads}
-        began = time.monotonic()
-        try:
-            native = self.blocking
-            found = await self._board.answer(native._begin_demand(target, timeout, schema, None, False, key))
-        except (NotFound, Timeout) as error:
-            # It may say what is missing.
-            wanted = {"timeout": 0, "schema": schema, **part, **key}
-            waited_s = time.monotonic() - began
-            try:
-                return await asyncio.to_thread(self.blocking.demand_array, target, layout, rank, **wanted)
-            except NotFound as told:
-                if isinstance(error, NotFound):
-                    raise
-                missing, after, _ = told.cause.rpartition(", after ")
-                if not after:
-                    raise error from None
-                raise Timeout(told.subject, f"{missing}, after {waited_s:.1f} s") from None
-        with found:
-            wanted = {"timeout": 0, "schema": found.schema.name, **part}
-            return await asyncio.to_thread(self.blocking.demand_array, found.key, layout, rank, **wanted)
 
     def follow(
         self,

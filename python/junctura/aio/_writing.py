@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import datetime
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -114,6 +114,37 @@ class Bundle(Opening["_native.Bundle"]):
         staged = await self._pool._offer(data, attributes, how, keywords, opened)
         found: Staged = staged
         return found
+
+    async def offer_many(
+        self,
+        objects: Iterable[tuple[_Data, _Attributes]],
+        *,
+        window: int = 1024,
+        schema: str | None = None,
+        retention: Retention = None,
+        durability: Durability = None,
+    ) -> list[Staged]:
+        """Offers many objects into the bundle and returns when all are staged: a round trip for about `window` of them.
+
+        Parameters
+        ----------
+        objects, window, schema, retention, durability
+            As for `Pool.offer_many`.
+
+        Returns
+        -------
+        list of Staged
+
+        Raises
+        ------
+        junctura.Error
+            That of the first object that failed; its `index` says which. Others may be staged.
+
+        """
+        opened = await self._get()
+        how = How(schema, retention, False, durability)
+        staged: list[Staged] = await self._pool._offer_many(objects, window, how, opened)
+        return staged
 
     async def seal(self) -> Completed:
         """Says that it has all its members; returns when it is visible (one nested in another: when it is staged

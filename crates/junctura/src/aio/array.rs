@@ -9,7 +9,6 @@ use junctura_model::{Code, Error, Result};
 
 use super::Pool;
 use super::beside::beside;
-use super::interest::object;
 use super::pool::allocate;
 use crate::array::{ARRAYS, Lacking, Offering, is_second, unless_complete};
 use crate::offer::Terms;
@@ -77,11 +76,11 @@ impl Pool {
     ) -> Result<()> {
         piece.check(mine.len())?;
         if let Some(retention) = &options.retention
-            && let Some(names) = self.board.pool.begin_names(retention)?
+            && let Some(names) = self.inner.begin_names(retention)?
         {
-            self.board.answer(names).await?;
+            names.await?;
         }
-        let offering = self.board.pool.offering(options, piece, attributes)?;
+        let offering = self.inner.offering(options, piece, attributes)?;
         let Some(bundle) = self.array_bundle(&offering, mine).await? else {
             return Ok(());
         };
@@ -101,14 +100,14 @@ impl Pool {
     /// `None`: the array is complete with this very piece.
     async fn array_bundle(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         let about = offering.about();
-        let pool = &self.board.pool;
+        let pool = &self.inner;
         if let Some(bundle) = pool.open_array(offering, &about)? {
             return Ok(Some(bundle));
         }
         let path = offering.path()?;
         let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
         let pending = pool.begin_bundle(Some(&path), &offering.bundle_options(), attributes)?;
-        match self.board.answer(pending).await {
+        match pending.await {
             Ok(bundle) => Ok(Some(pool.keep_array(bundle, about))),
             Err(error) => {
                 if offering.is_late(error)? {
@@ -120,10 +119,10 @@ impl Pool {
     }
 
     async fn stage(&self, bundle: &Bundle, terms: Terms, record: &[u8], bytes: &[u8]) -> Result<()> {
-        let mut memory = allocate(&self.board, bundle.begin_allocate(bytes.len())).await?;
+        let mut memory = allocate(&self.inner.connection()?, bundle.begin_allocate(bytes.len())).await?;
         memory.copy_from_slice(bytes);
         let staged = bundle.begin_stage(terms.within(bundle.number()), memory.into_inner(), record)?;
-        self.board.answer(staged).await.map(drop)
+        staged.await.map(drop)
     }
 
     async fn must_be_the_same(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<()> {
@@ -132,9 +131,9 @@ impl Pool {
             incomplete: true,
             ..DemandOptions::default()
         };
-        let first = offering.with_key(|key| self.board.pool.begin_demand_with(&options, key));
+        let first = offering.with_key(|key| self.inner.begin_demand_with(&options, key));
         let first = match first {
-            Ok(pending) => object(&self.board, pending).await,
+            Ok(pending) => pending.await,
             Err(error) => Err(error),
         };
         offering.is_the_same(mine, first)
@@ -175,7 +174,7 @@ impl Pool {
         };
         match self.demand_with(&in_pool, target.clone()).await {
             Ok(object) => {
-                let inner = crate::DemandedArray::new(&self.board.pool, object)?;
+                let inner = crate::DemandedArray::new(&self.inner, object)?;
                 Ok(DemandedArray { inner: Arc::new(inner) })
             }
             Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
@@ -190,7 +189,7 @@ impl Pool {
     /// The error, with what is missing, if the array is there in part.
     async fn lacks(&self, target: &Target<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
         for bundle in self.bundles(ARRAYS).await? {
-            let Some(mut lacking) = Lacking::of(&self.board.pool, target, &bundle)? else {
+            let Some(mut lacking) = Lacking::of(&self.inner, target, &bundle)? else {
                 continue;
             };
             if let Some((options, selector)) = lacking.pieces() {

@@ -19,7 +19,7 @@ enum Slot<T> {
 }
 
 /// What a thread is about to say. Should nobody wait for it any more, it is undone.
-pub(super) struct Beside<T> {
+pub(crate) struct Beside<T> {
     slot: Arc<Mutex<Slot<T>>>,
     undo: fn(T),
 }

@@ -11,7 +11,8 @@ use junctura_transport::Interest;
 #[cfg(feature = "tokio")]
 use tokio::io::unix::AsyncFd;
 
-use super::board::Board;
+use crate::connection::Connection;
+use crate::connection::DriverState;
 use crate::wait::PoolDescriptor;
 
 /// Reads for all tasks that wait on a pool, and wakes them: for runtimes that this library does not know.
@@ -59,20 +60,25 @@ use crate::wait::PoolDescriptor;
 /// ```
 #[must_use = "nobody is woken unless it looks"]
 pub struct Driver {
-    board: Weak<Board>,
+    connection: Weak<Connection>,
     descriptor: PoolDescriptor,
+    /// What is known once it has ended.
+    afterwards: DriverState,
 }
 
 impl Driver {
     /// # Errors
     /// As [`crate::Pool::descriptor`].
-    pub(super) fn new(board: &Arc<Board>) -> Result<Self> {
-        let descriptor = board.pool.descriptor()?;
+    pub(super) fn new(connection: &Arc<Connection>, afterwards: DriverState) -> Result<Self> {
+        let descriptor = PoolDescriptor::of(connection)?;
+        let mut state = connection.lock()?;
+        state.tasks.driver = DriverState::Runs;
         // What came before is to be found.
-        board.pool.nudge();
+        state.nudge();
         Ok(Self {
-            board: Arc::downgrade(board),
+            connection: Arc::downgrade(connection),
             descriptor,
+            afterwards,
         })
     }
 
@@ -87,7 +93,9 @@ impl Driver {
     /// more, or nobody is left to read for.
     #[must_use]
     pub fn look(&self) -> bool {
-        self.board.upgrade().is_some_and(|board| board.look())
+        self.connection
+            .upgrade()
+            .is_some_and(|connection| connection.look_for_tasks())
     }
 
     /// Looks until there is nothing more to look for, and waits in between: for a thread of its own, where there is no reactor.
@@ -139,16 +147,16 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if let Some(board) = self.board.upgrade() {
-            board.undriven();
+        if let Some(connection) = self.connection.upgrade() {
+            connection.undriven(self.afterwards);
         }
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.board.upgrade() {
-            Some(board) => write!(f, "Driver(of {:?})", board.pool),
+        match self.connection.upgrade() {
+            Some(connection) => write!(f, "Driver(of {connection:?})"),
             None => f.write_str("Driver(of nothing)"),
         }
     }

@@ -1,6 +1,5 @@
 //! What tasks want: demands, follows, requirements, lists, events.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Result};
@@ -8,11 +7,8 @@ use junctura_wire::body;
 
 use super::Pool;
 use super::beside::beside;
-use super::board::Board;
 use super::reading::{Follow, Pages, Requirement, Subscription};
-use crate::awaiting::Awaited;
-use crate::demand::is_missing;
-use crate::pending::Pending;
+use crate::demand::{give_back, is_missing};
 use crate::target::owned;
 use crate::{DemandOptions, Entry, EventKind, FollowOptions, IntoGiven, ListOptions, Object, RequireOptions, Target};
 
@@ -62,16 +58,16 @@ impl Pool {
     /// Also `NotFound` where there is no requirement of this name.
     pub async fn demand_with<'a>(&self, options: &DemandOptions<'_>, target: impl Into<Target<'a>>) -> Result<Object> {
         let target = target.into();
-        if self.board.pool.looks_behind(options) {
+        if self.inner.looks_behind(options) {
             return self.demand_behind(&target, options.timeout).await;
         }
-        let pending = self.board.pool.begin_demand_with(options, target)?;
-        object(&self.board, pending).await
+        let pending = self.inner.begin_demand_with(options, target)?;
+        pending.await
     }
 
     /// What the pool has, else what the store behind it has, else what the pool will have: as [`crate::Pool::demand`].
     async fn demand_behind(&self, target: &Target<'_>, timeout: Option<Duration>) -> Result<Object> {
-        let pool = &self.board.pool;
+        let pool = &self.inner;
         let begin = |timeout| {
             let options = DemandOptions {
                 timeout,
@@ -80,7 +76,7 @@ impl Pool {
             };
             pool.begin_demand_with(&options, target.clone())
         };
-        let missing = match object(&self.board, begin(Some(Duration::ZERO))?).await {
+        let missing = match begin(Some(Duration::ZERO))?.await {
             Err(error) if is_missing(&error) => error,
             answer => return answer,
         };
@@ -91,14 +87,14 @@ impl Pool {
             return Ok(object);
         }
         let Some(pending) = pending else { return Err(missing) };
-        match object(&self.board, pending).await {
+        match pending.await {
             Err(error) if error.code() == Code::Gone => self.archived(&there).await?.ok_or(error),
             answer => answer,
         }
     }
 
     async fn archived(&self, target: &body::Target<'static>) -> Result<Option<Object>> {
-        let (pool, target) = (self.board.pool.clone(), target.clone());
+        let (pool, target) = (self.inner.clone(), target.clone());
         beside(move || pool.archived(&target), |found| give_back(found.ok().flatten()))?.await
     }
 
@@ -132,8 +128,8 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
-        let pending = self.board.pool.begin_follow(options, selector)?;
-        let mut follow = Follow::new(&self.board, self.board.answer(pending).await?);
+        let pending = self.inner.begin_follow(options, selector)?;
+        let mut follow = Follow::new(&self.inner.connection()?, pending.await?);
         follow.begin().await?;
         Ok(follow)
     }
@@ -167,8 +163,8 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn join_with(&self, options: &FollowOptions, group: &str) -> Result<Follow> {
-        let follow = self.board.answer(self.board.pool.begin_join(options, group)?).await?;
-        Ok(Follow::new(&self.board, follow))
+        let follow = self.inner.begin_join(options, group)?.await?;
+        Ok(Follow::new(&self.inner.connection()?, follow))
     }
 
     /// Requires everything that matches a selector, as [`crate::Pool::require`].
@@ -184,9 +180,9 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
-        let pending = self.board.pool.begin_require(options, selector)?;
-        let requirement = self.board.answer(pending).await?;
-        Ok(Requirement::new(&self.board, requirement))
+        let pending = self.inner.begin_require(options, selector)?;
+        let requirement = pending.await?;
+        Ok(Requirement::new(&self.inner.connection()?, requirement))
     }
 
     /// Ends a requirement that has a name, as [`crate::Pool::retract`].
@@ -204,7 +200,7 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn retract(&self, name: &str) -> Result<u64> {
-        self.board.answer(self.board.pool.begin_retract(name)?).await
+        self.inner.begin_retract(name)?.await
     }
 
     /// How many would be given an object with these attributes, as [`crate::Pool::wanted`].
@@ -239,8 +235,8 @@ impl Pool {
         schema: Option<&str>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<u64> {
-        let pending = self.board.pool.begin_wanted(schema, attributes, false)?;
-        self.board.answer(pending).await
+        let pending = self.inner.begin_wanted(schema, attributes, false)?;
+        pending.await
     }
 
     /// All visible objects that match a selector, as [`crate::Pool::list`].
@@ -276,13 +272,13 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
-        let pool = &self.board.pool;
+        let pool = &self.inner;
         let pages = if pool.depot().is_some() && options.bundle.is_none() {
             list_behind(pool.clone(), options, selector).await?
         } else {
-            self.board.answer(pool.begin_list(options, selector)?).await?
+            pool.begin_list(options, selector)?.await?
         };
-        Ok(Pages::new(&self.board, pages))
+        Ok(Pages::new(&self.inner.connection()?, pages))
     }
 
     /// Subscribes to events, as [`crate::Pool::subscribe`].
@@ -290,9 +286,9 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
-        let pending = self.board.pool.begin_subscribe(selector, kinds)?;
-        let subscription = self.board.answer(pending).await?;
-        Ok(Subscription::new(&self.board, subscription))
+        let pending = self.inner.begin_subscribe(selector, kinds)?;
+        let subscription = pending.await?;
+        Ok(Subscription::new(&self.inner.connection()?, subscription))
     }
 }
 
@@ -309,34 +305,4 @@ async fn list_behind(pool: crate::Pool, options: &ListOptions<'_>, selector: &st
         pool.list_with(&options, &selector)
     };
     beside(begin, drop)?.await
-}
-
-/// The answer to a demand.
-pub(super) async fn object(board: &Arc<Board>, mut pending: Pending<Object>) -> Result<Object> {
-    /// It has come, and is long in the making; or it was taken.
-    enum Came {
-        Slow,
-        Taken(Object),
-    }
-    let awaiting = pending.awaiting();
-    let came = board.until(awaiting, || {
-        if pending.is_slow() {
-            return Some(Ok(Came::Slow));
-        }
-        pending.take().transpose().map(|taken| taken.map(Came::Taken))
-    });
-    match came.await? {
-        Came::Taken(object) => Ok(object),
-        Came::Slow => {
-            let taken = beside(move || pending.take(), |taken| give_back(taken.ok().flatten()))?.await?;
-            taken.ok_or_else(|| crate::connection::unexpected("no object for a demand"))
-        }
-    }
-}
-
-/// Nobody waits for it any more: as if it had never been received.
-pub(super) fn give_back(object: Option<Object>) {
-    if let Some(mut object) = object {
-        object.leave_undone();
-    }
 }

@@ -1,8 +1,9 @@
 //! The pool, awaited: for programs that run on tokio, or on whatever runtime they like.
 //!
 //! The same verbs as those of [`crate::Pool`]; whatever waits there is awaited here, and follows and subscriptions are
-//! [streams](futures_core::Stream). No thread is behind a wait: each pool has one *driver*, which sleeps on the pool's descriptor,
-//! reads what has come for all tasks together, and wakes those whom it concerns.
+//! [streams](futures_core::Stream). What a verb here does is to await the [`Pending`](crate::Pending) of the pool's own
+//! `begin_…`, which any task may do itself. No thread is behind a wait: each pool has one *driver*, which sleeps on the pool's
+//! descriptor, reads what has come for all tasks together, and wakes those that it concerns.
 //!
 //! ```
 //! use junctura::{Item, Pool, aio};
@@ -45,14 +46,15 @@
 
 mod array;
 mod beside;
-mod board;
 mod driver;
 mod interest;
 mod pool;
 mod reading;
+mod tasks;
 mod writing;
 
 pub use array::DemandedArray;
+pub(crate) use beside::Beside;
 pub use driver::Driver;
 pub use pool::Pool;
 pub use reading::{Follow, Pages, Requirement, Subscription};

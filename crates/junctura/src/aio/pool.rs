@@ -8,10 +8,11 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Result};
 
 use super::beside::beside;
-use super::board::Board;
 use super::driver::Driver;
 use super::writing::{Allocation, Bundle, Pipeline, Prepared};
-use crate::pending::PendingAllocation;
+use crate::connection::Connection;
+use crate::connection::DriverState;
+use crate::pending::Pending;
 use crate::{BundleEntry, BundleOptions, Completed, IntoGiven, OfferOptions, PoolBuilder, Target, WithdrawOptions};
 
 /// The shared space in which objects are offered and found, for tasks.
@@ -42,7 +43,7 @@ use crate::{BundleEntry, BundleOptions, Completed, IntoGiven, OfferOptions, Pool
 /// ```
 #[derive(Clone)]
 pub struct Pool {
-    pub(super) board: Arc<Board>,
+    pub(super) inner: crate::Pool,
 }
 
 impl Pool {
@@ -97,10 +98,8 @@ impl Pool {
     /// In a runtime of tokio's without I/O.
     #[cfg(feature = "tokio")]
     pub fn of(pool: crate::Pool) -> Result<Self> {
-        let spawn = |board: &Arc<Board>| Driver::new(board)?.spawn_on_tokio();
-        let board = Arc::new(Board::new(pool, Some(spawn)));
-        spawn(&board)?;
-        Ok(Self { board })
+        pool.connection()?.drive_on_tokio()?;
+        Ok(Self { inner: pool })
     }
 
     /// A pool for tasks of any runtime, and its driver, which somebody has to run: see there.
@@ -120,9 +119,8 @@ impl Pool {
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors.
     pub fn driven(pool: crate::Pool) -> Result<(Self, Driver)> {
-        let board = Arc::new(Board::new(pool, None));
-        let driver = Driver::new(&board)?;
-        Ok((Self { board }, driver))
+        let driver = Driver::new(&pool.connection()?, DriverState::Left)?;
+        Ok((Self { inner: pool }, driver))
     }
 
     /// As [`Pool::driven`], and opens the pool: a thread does, since a server may have to be started.
@@ -155,7 +153,7 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn blocking(&self) -> &crate::Pool {
-        &self.board.pool
+        &self.inner
     }
 
     /// Offers a copy of `payload`, as [`crate::Pool::offer`]; returns when the object is visible to all. Where the pool is
@@ -204,14 +202,12 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<Version> {
-        let prepared = Prepared::new(&self.board, options, attributes)?;
-        let terms = prepared.terms(&self.board).await?;
-        prepared.is_wanted(&self.board, payload.len()).await?;
+        let prepared = Prepared::new(&self.inner.connection()?, options, attributes)?;
+        let terms = prepared.terms(&self.inner.connection()?).await?;
+        prepared.is_wanted(&self.inner.connection()?, payload.len()).await?;
         let mut memory = self.allocate(payload.len()).await?;
         memory.copy_from_slice(payload);
-        self.board
-            .answer(memory.into_inner().begin_offer_on(terms, &prepared.record)?)
-            .await
+        memory.into_inner().begin_offer_on(terms, &prepared.record)?.await
     }
 
     /// Offers many objects without awaiting each, as [`crate::Pool::offer_many`]; returns when all are visible.
@@ -235,7 +231,7 @@ impl Pool {
         A: IntoIterator<Item = (&'a str, V)>,
         P: AsRef<[u8]>,
     {
-        let mut pipeline = Pipeline::new(&self.board, self.board.pool.pipeline(1024)?.collect());
+        let mut pipeline = Pipeline::new(&self.inner.connection()?, self.inner.pipeline(1024)?.collect());
         for (attributes, payload) in objects {
             pipeline.offer(attributes, payload.as_ref()).await?;
         }
@@ -261,8 +257,8 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn allocate(&self, bytes: usize) -> Result<Allocation> {
-        let pending = self.board.pool.begin_allocate(bytes)?;
-        allocate(&self.board, pending).await
+        let pending = self.inner.begin_allocate(bytes)?;
+        allocate(&self.inner.connection()?, pending).await
     }
 
     /// Offers that are not awaited one by one: up to `window` (at least 1) may be unacknowledged, as [`crate::Pool::pipeline`].
@@ -284,7 +280,7 @@ impl Pool {
     /// # Errors
     /// As there.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
-        Ok(Pipeline::new(&self.board, self.board.pool.pipeline(window)?))
+        Ok(Pipeline::new(&self.inner.connection()?, self.inner.pipeline(window)?))
     }
 
     /// Opens a bundle without a path, as [`crate::Pool::bundle`].
@@ -293,8 +289,8 @@ impl Pool {
     /// As there.
     pub async fn bundle(&self) -> Result<Bundle> {
         let none: [(&str, &str); 0] = [];
-        let pending = self.board.pool.begin_bundle(None, &BundleOptions::default(), none)?;
-        Ok(Bundle::new(&self.board, self.board.answer(pending).await?))
+        let pending = self.inner.begin_bundle(None, &BundleOptions::default(), none)?;
+        Ok(Bundle::new(&self.inner.connection()?, pending.await?))
     }
 
     /// Runs `fill` and makes all that it offered into the bundle visible at one point; nothing, if it fails or is cancelled. As
@@ -349,8 +345,8 @@ impl Pool {
         options: &BundleOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Bundle> {
-        let pending = self.board.pool.begin_bundle(Some(path), options, attributes)?;
-        Ok(Bundle::new(&self.board, self.board.answer(pending).await?))
+        let pending = self.inner.begin_bundle(Some(path), options, attributes)?;
+        Ok(Bundle::new(&self.inner.connection()?, pending.await?))
     }
 
     /// The bundles whose attributes match a selector, as [`crate::Pool::bundles`].
@@ -381,8 +377,8 @@ impl Pool {
     pub async fn bundles_under(&self, path: Option<&str>, selector: &str) -> Result<Vec<BundleEntry>> {
         let mut entries = Vec::new();
         loop {
-            let pending = self.board.pool.begin_bundles(&entries, path, selector)?;
-            let (page, is_last) = self.board.answer(pending).await?;
+            let pending = self.inner.begin_bundles(&entries, path, selector)?;
+            let (page, is_last) = pending.await?;
             entries.extend(page);
             if is_last {
                 return Ok(entries);
@@ -408,7 +404,7 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<u64> {
-        self.board.answer(self.board.pool.begin_withdraw(key, options)?).await
+        self.inner.begin_withdraw(key, options)?.await
     }
 
     /// Withdraws every object that matches a selector, as [`crate::Pool::retire`].
@@ -427,9 +423,7 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
-        self.board
-            .answer(self.board.pool.begin_retire(selector, options)?)
-            .await
+        self.inner.begin_retire(selector, options)?.await
     }
 
     /// The server's counters, as a JSON document.
@@ -447,7 +441,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server to ask any more.
     pub async fn stat(&self) -> Result<String> {
-        self.board.answer(self.board.pool.begin_stat()?).await
+        self.inner.begin_stat()?.await
     }
 
     /// Returns when everything that was said through this pool before is in effect, as [`crate::Pool::sync`].
@@ -467,7 +461,7 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn sync(&self) -> Result<()> {
-        self.board.answer(self.board.pool.begin_sync()?).await
+        self.inner.begin_sync()?.await
     }
 
     /// Stops the server, as [`crate::Pool::stop`]; returns when it has ended.
@@ -486,13 +480,13 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn stop(&self, timeout: Option<Duration>) -> Result<()> {
-        let ended = match self.board.answer(self.board.pool.begin_stop(timeout)?).await {
+        let ended = match self.inner.begin_stop(timeout)?.await {
             Err(error) if error.code() != Code::Timeout => return Err(error),
             ended => ended.map(|_| ()),
         };
         // It answers nothing any more: what comes is the end of the connection.
-        if let Ok(end) = self.board.pool.begin_stat() {
-            let _ = self.board.answer(end).await;
+        if let Ok(end) = self.inner.begin_stat() {
+            let _ = end.await;
         }
         ended
     }
@@ -512,10 +506,10 @@ impl Pool {
     /// # Errors
     /// As there.
     pub async fn flush(&self) -> Result<()> {
-        if self.board.pool.send()? {
+        if self.inner.send()? {
             return Ok(());
         }
-        let pool = self.board.pool.clone();
+        let pool = self.inner.clone();
         beside(move || pool.flush(), drop)?.await
     }
 
@@ -536,7 +530,7 @@ impl Pool {
     /// # Errors
     /// `LimitExceeded` when the system gives no thread.
     pub async fn close(&self) -> Result<()> {
-        let pool = self.board.pool.clone();
+        let pool = self.inner.clone();
         beside(move || pool.close(), drop)?.await;
         Ok(())
     }
@@ -546,16 +540,12 @@ async fn opened(builder: PoolBuilder) -> Result<crate::Pool> {
     beside(move || builder.open(), drop)?.await
 }
 
-pub(super) async fn allocate(board: &Arc<Board>, mut pending: PendingAllocation) -> Result<Allocation> {
-    // It comes in more than one way: asked for after every look.
-    let memory = board
-        .until(crate::Awaiting::ready(), || pending.take().transpose())
-        .await?;
-    Ok(Allocation::new(board, memory))
+pub(super) async fn allocate(connection: &Arc<Connection>, pending: Pending<crate::Allocation>) -> Result<Allocation> {
+    Ok(Allocation::new(connection, pending.await?))
 }
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "aio::Pool({})", self.board.pool.url())
+        write!(f, "aio::Pool({})", self.inner.url())
     }
 }

@@ -11,9 +11,10 @@ use junctura_model::version::Cursor;
 use junctura_model::{Code, Result};
 
 use super::beside::{Beside, beside};
-use super::board::{Board, Place};
-use super::interest::object;
+use super::tasks::until;
 use crate::awaiting::Awaited;
+use crate::connection::Connection;
+use crate::connection::TaskPlace;
 use crate::pending::Pending;
 use crate::{Entry, Errand, FollowOptions, Gap, Item, Object, PoolEvent, Target};
 
@@ -47,7 +48,8 @@ use crate::{Entry, Errand, FollowOptions, Gap, Item, Object, PoolEvent, Target};
 /// ```
 pub struct Follow {
     inner: crate::Follow,
-    place: Place,
+    connection: Arc<Connection>,
+    place: TaskPlace,
     /// What is done for the next item, and takes long.
     errand: Option<Beside<Option<Errand>>>,
 }
@@ -59,10 +61,11 @@ enum Next {
 }
 
 impl Follow {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Follow) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Follow) -> Self {
         Self {
             inner,
-            place: Place::new(board),
+            connection: Arc::clone(connection),
+            place: TaskPlace::default(),
             errand: None,
         }
     }
@@ -86,7 +89,10 @@ impl Follow {
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
         loop {
             ready!(self.poll_errand(cx))?;
-            match ready!(self.place.poll(cx, &mut self.inner, Awaited::awaiting, next))? {
+            match ready!(
+                self.place
+                    .poll(&self.connection, cx, &mut self.inner, Awaited::awaiting, next)
+            )? {
                 Next::Item(item) => return Poll::Ready(Ok(Some(item))),
                 Next::Over => return Poll::Ready(Ok(None)),
                 Next::Errand(errand) => self.send_out(errand)?,
@@ -160,7 +166,7 @@ impl Follow {
     /// `Disconnected` or `Closed` when there is no server any more.
     pub async fn stop(mut self) -> Result<()> {
         self.errand = None;
-        ended(self.place.board(), self.inner.begin_stop()?).await
+        ended(self.inner.begin_stop()?).await
     }
 }
 
@@ -174,9 +180,9 @@ fn next(follow: &mut crate::Follow) -> Option<Result<Next>> {
     }
 }
 
-async fn ended(board: &Arc<Board>, stop: Option<Pending<()>>) -> Result<()> {
+async fn ended(stop: Option<Pending<()>>) -> Result<()> {
     match stop {
-        Some(stop) => board.answer(stop).await,
+        Some(stop) => stop.await,
         None => Ok(()),
     }
 }
@@ -220,14 +226,16 @@ impl fmt::Debug for Follow {
 /// ```
 pub struct Subscription {
     inner: crate::Subscription,
-    place: Place,
+    connection: Arc<Connection>,
+    place: TaskPlace,
 }
 
 impl Subscription {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Subscription) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Subscription) -> Self {
         Self {
             inner,
-            place: Place::new(board),
+            connection: Arc::clone(connection),
+            place: TaskPlace::default(),
         }
     }
 
@@ -244,7 +252,8 @@ impl Subscription {
             Ok(None) if !events.is_over() => None,
             event => Some(event),
         };
-        self.place.poll(cx, &mut self.inner, Awaited::awaiting, take)
+        self.place
+            .poll(&self.connection, cx, &mut self.inner, Awaited::awaiting, take)
     }
 
     /// As [`crate::Subscription::is_over`].
@@ -258,7 +267,7 @@ impl Subscription {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
     pub async fn stop(mut self) -> Result<()> {
-        ended(self.place.board(), self.inner.begin_stop()?).await
+        ended(self.inner.begin_stop()?).await
     }
 }
 
@@ -286,14 +295,16 @@ impl fmt::Debug for Subscription {
 /// The pages of a list, one at a time; a [`Stream`] of them. Dropping it ends it, without waiting.
 pub struct Pages {
     inner: crate::Pages,
-    place: Place,
+    connection: Arc<Connection>,
+    place: TaskPlace,
 }
 
 impl Pages {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Pages) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Pages) -> Self {
         Self {
             inner,
-            place: Place::new(board),
+            connection: Arc::clone(connection),
+            place: TaskPlace::default(),
         }
     }
 
@@ -330,7 +341,8 @@ impl Pages {
                 page => Some(page),
             }
         };
-        self.place.poll(cx, &mut self.inner, Awaited::awaiting, take)
+        self.place
+            .poll(&self.connection, cx, &mut self.inner, Awaited::awaiting, take)
     }
 }
 
@@ -390,14 +402,14 @@ impl fmt::Debug for Pages {
 /// ```
 pub struct Requirement {
     inner: crate::Requirement,
-    board: Arc<Board>,
+    connection: Arc<Connection>,
 }
 
 impl Requirement {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Requirement) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Requirement) -> Self {
         Self {
             inner,
-            board: Arc::clone(board),
+            connection: Arc::clone(connection),
         }
     }
 
@@ -432,8 +444,8 @@ impl Requirement {
     /// # Errors
     /// As there.
     pub async fn follow_with(&self, options: &FollowOptions) -> Result<Follow> {
-        let follow = self.board.answer(self.inner.begin_follow(options)?).await?;
-        Ok(Follow::new(&self.board, follow))
+        let follow = self.inner.begin_follow(options)?.await?;
+        Ok(Follow::new(&self.connection, follow))
     }
 
     /// Receives one object through this requirement, as [`crate::Requirement::demand`].
@@ -445,7 +457,7 @@ impl Requirement {
         target: impl Into<Target<'a>>,
         timeout: Option<std::time::Duration>,
     ) -> Result<Object> {
-        object(&self.board, self.inner.begin_demand(target, timeout)?).await
+        self.inner.begin_demand(target, timeout)?.await
     }
 
     /// What it was owed and will not get, once that is so: as [`crate::Requirement::try_gap`], and waits for it.
@@ -455,7 +467,7 @@ impl Requirement {
     pub async fn gap(&mut self) -> Result<Gap> {
         let awaiting = self.inner.awaiting();
         let requirement = &mut self.inner;
-        self.board.until(awaiting, || requirement.take_gap().transpose()).await
+        until(&self.connection, awaiting, || requirement.take_gap().transpose()).await
     }
 
     /// Gives it up, for all who use it: what only it kept may go.
@@ -464,10 +476,10 @@ impl Requirement {
     /// `Disconnected` or `Closed` when there is no server any more.
     pub async fn retract(mut self) -> Result<()> {
         let retracted = match self.inner.name() {
-            Some(name) => self.board.answer(self.board.pool.begin_retract(name)?).await.map(drop),
+            Some(name) => self.connection.begin_retract(name)?.await.map(drop),
             None => Ok(()),
         };
-        ended(&self.board, self.inner.begin_stop()?).await?;
+        ended(self.inner.begin_stop()?).await?;
         match retracted {
             // Somebody else was faster.
             Err(error) if error.code() == Code::NotFound => Ok(()),

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use junctura_model::Result;
 use junctura_model::version::Version;
 
-use super::board::Board;
 use super::pool::allocate;
+use super::tasks::until;
 use crate::awaiting::Awaited;
+use crate::connection::Connection;
 use crate::offer::{Content, Terms};
-use crate::pending::PendingAllocation;
 use crate::wanted::not_wanted;
 use crate::{Ack, Completed, IntoGiven, OfferOptions, Staged};
 
@@ -26,11 +26,10 @@ impl<'o> Prepared<'o> {
     /// # Errors
     /// What is wrong with the attributes.
     pub(super) fn new<'a, V: IntoGiven<'a>>(
-        board: &Board,
+        connection: &Arc<Connection>,
         options: OfferOptions<'o>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Self> {
-        let connection = board.pool.connection()?;
         let schema = connection.schema_number(options.schema)?;
         let mut record = Vec::new();
         connection.record_of(schema, attributes, &mut record)?;
@@ -42,28 +41,24 @@ impl<'o> Prepared<'o> {
     }
 
     /// What the server is told beside the record; names that the object is retained for are made known to it first.
-    pub(super) async fn terms(&self, board: &Arc<Board>) -> Result<Terms> {
+    pub(super) async fn terms(&self, connection: &Arc<Connection>) -> Result<Terms> {
         if let Some(retention) = &self.options.retention
-            && let Some(names) = board.pool.begin_names(retention)?
+            && let Some(names) = connection.begin_names(retention)?
         {
-            board.answer(names).await?;
+            names.await?;
         }
-        board.pool.connection()?.terms(self.options.clone())
+        connection.terms(self.options.clone())
     }
 
     /// Asks before a payload is copied, where the offer is made only if somebody wants it.
     ///
     /// # Errors
     /// `NotWanted`.
-    pub(super) async fn is_wanted(&self, board: &Arc<Board>, bytes: usize) -> Result<()> {
-        let connection = board.pool.connection()?;
+    pub(super) async fn is_wanted(&self, connection: &Arc<Connection>, bytes: usize) -> Result<()> {
         if !self.options.if_wanted || connection.goes_inline(bytes) {
             return Ok(());
         }
-        match board
-            .answer(connection.begin_wanted(self.schema, &self.record)?)
-            .await?
-        {
+        match connection.begin_wanted(self.schema, &self.record)?.await? {
             0 => Err(not_wanted(&connection.key_text(self.schema, &self.record))),
             _ => Ok(()),
         }
@@ -91,14 +86,14 @@ impl<'o> Prepared<'o> {
 /// # }
 /// ```
 pub struct Allocation {
-    board: Arc<Board>,
+    connection: Arc<Connection>,
     inner: crate::Allocation,
 }
 
 impl Allocation {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Allocation) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Allocation) -> Self {
         Self {
-            board: Arc::clone(board),
+            connection: Arc::clone(connection),
             inner,
         }
     }
@@ -123,10 +118,10 @@ impl Allocation {
         options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Version> {
-        let prepared = Prepared::new(&self.board, options, attributes)?;
-        let terms = prepared.terms(&self.board).await?;
+        let prepared = Prepared::new(&self.connection, options, attributes)?;
+        let terms = prepared.terms(&self.connection).await?;
         let offered = self.inner.begin_offer_on(terms, &prepared.record)?;
-        self.board.answer(offered).await
+        offered.await
     }
 
     /// As [`crate::Allocation::is_shared`].
@@ -192,14 +187,14 @@ impl fmt::Debug for Allocation {
 /// # }
 /// ```
 pub struct Bundle {
-    board: Arc<Board>,
+    connection: Arc<Connection>,
     inner: crate::Bundle,
 }
 
 impl Bundle {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Bundle) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Bundle) -> Self {
         Self {
-            board: Arc::clone(board),
+            connection: Arc::clone(connection),
             inner,
         }
     }
@@ -232,7 +227,7 @@ impl Bundle {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<Staged> {
-        let prepared = Prepared::new(&self.board, options, attributes)?;
+        let prepared = Prepared::new(&self.connection, options, attributes)?;
         let mut memory = self.allocate(payload.len()).await?;
         memory.copy_from_slice(payload);
         self.stage(&prepared, memory).await
@@ -243,7 +238,7 @@ impl Bundle {
     /// # Errors
     /// As there.
     pub async fn allocate(&self, bytes: usize) -> Result<Allocation> {
-        allocate(&self.board, self.inner.begin_allocate(bytes)).await
+        allocate(&self.connection, self.inner.begin_allocate(bytes)).await
     }
 
     /// Offers what was filled in place, as [`crate::Bundle::offer_allocation`].
@@ -256,15 +251,15 @@ impl Bundle {
         allocation: Allocation,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<Staged> {
-        allocation.inner.must_be_of(&self.board.pool.connection()?)?;
-        let prepared = Prepared::new(&self.board, options, attributes)?;
+        allocation.inner.must_be_of(&self.connection)?;
+        let prepared = Prepared::new(&self.connection, options, attributes)?;
         self.stage(&prepared, allocation).await
     }
 
     async fn stage(&self, prepared: &Prepared<'_>, memory: Allocation) -> Result<Staged> {
-        let terms = prepared.terms(&self.board).await?.within(self.inner.number());
+        let terms = prepared.terms(&self.connection).await?.within(self.inner.number());
         let staged = self.inner.begin_stage(terms, memory.inner, &prepared.record)?;
-        self.board.answer(staged).await
+        staged.await
     }
 
     /// Offers into the bundle that are not awaited one by one, as [`crate::Bundle::pipeline`].
@@ -272,7 +267,7 @@ impl Bundle {
     /// # Errors
     /// As there.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
-        Ok(Pipeline::new(&self.board, self.inner.pipeline(window)?))
+        Ok(Pipeline::new(&self.connection, self.inner.pipeline(window)?))
     }
 
     /// Offers many objects, as [`crate::Bundle::offer_many`]; returns when all are staged.
@@ -311,7 +306,7 @@ impl Bundle {
     /// # Errors
     /// As there.
     pub async fn seal(&self) -> Result<Completed> {
-        let objects = self.board.answer(self.inner.begin_seal()?).await?;
+        let objects = self.inner.begin_seal()?.await?;
         self.inner.sealed(objects)
     }
 
@@ -333,7 +328,7 @@ impl Bundle {
     /// # Errors
     /// As there.
     pub async fn abort(&self) -> Result<u64> {
-        let freed = self.board.answer(self.inner.begin_abort()?).await?;
+        let freed = self.inner.begin_abort()?.await?;
         self.inner.aborted();
         Ok(freed)
     }
@@ -345,7 +340,7 @@ impl Bundle {
     /// `Disconnected` or `Closed` when there is no server any more.
     pub async fn leave(&self) -> Result<()> {
         match self.inner.begin_leave()? {
-            Some(left) => self.board.answer(left).await,
+            Some(left) => left.await,
             None => Ok(()),
         }
     }
@@ -379,9 +374,10 @@ impl Bundle {
     /// # Errors
     /// `Closed` where it was aborted, or left by this handle.
     pub async fn wait(&self) -> Result<Completed> {
-        self.board
-            .until(self.inner.awaiting(), || self.inner.take_completed().transpose())
-            .await
+        until(&self.connection, self.inner.awaiting(), || {
+            self.inner.take_completed().transpose()
+        })
+        .await
     }
 }
 
@@ -425,14 +421,14 @@ impl fmt::Debug for Bundle {
 /// # }
 /// ```
 pub struct Pipeline {
-    board: Arc<Board>,
+    connection: Arc<Connection>,
     inner: crate::Pipeline,
 }
 
 impl Pipeline {
-    pub(super) fn new(board: &Arc<Board>, inner: crate::Pipeline) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, inner: crate::Pipeline) -> Self {
         Self {
-            board: Arc::clone(board),
+            connection: Arc::clone(connection),
             inner,
         }
     }
@@ -483,9 +479,9 @@ impl Pipeline {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<u64> {
-        let prepared = Prepared::new(&self.board, options, attributes)?;
-        let terms = prepared.terms(&self.board).await?;
-        if self.board.pool.connection()?.goes_inline(payload.len()) {
+        let prepared = Prepared::new(&self.connection, options, attributes)?;
+        let terms = prepared.terms(&self.connection).await?;
+        if self.connection.goes_inline(payload.len()) {
             self.await_room().await?;
             return self.inner.put(terms, &prepared.record, Content::Inline(payload));
         }
@@ -501,11 +497,10 @@ impl Pipeline {
     /// As there.
     pub fn allocate(&self, bytes: usize) -> impl Future<Output = Result<Allocation>> + Send + use<> {
         // Nothing of the pipeline is kept, whose `on_ack` may be one thread's at a time alone.
-        let (board, is_of_bundle) = (Arc::clone(&self.board), self.inner.is_of_bundle());
+        let (connection, is_of_bundle) = (Arc::clone(&self.connection), self.inner.is_of_bundle());
         async move {
-            let connection = board.pool.connection()?;
-            let pending = PendingAllocation::new(&connection, bytes, is_of_bundle);
-            allocate(&board, pending).await
+            let pending = connection.begin_allocate(bytes, is_of_bundle);
+            allocate(&connection, pending).await
         }
     }
 
@@ -535,9 +530,9 @@ impl Pipeline {
         allocation: Allocation,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<u64> {
-        allocation.inner.must_be_of(&self.board.pool.connection()?)?;
-        let prepared = Prepared::new(&self.board, options, attributes)?;
-        let terms = prepared.terms(&self.board).await?;
+        allocation.inner.must_be_of(&self.connection)?;
+        let prepared = Prepared::new(&self.connection, options, attributes)?;
+        let terms = prepared.terms(&self.connection).await?;
         self.await_room().await?;
         self.put(terms, &prepared, allocation)
     }
@@ -565,7 +560,7 @@ impl Pipeline {
             Ok(()) => (pipeline.outstanding() <= most).then_some(Ok(())),
             Err(error) => Some(Err(error)),
         };
-        self.board.until(awaiting, take).await?;
+        until(&self.connection, awaiting, take).await?;
         self.inner.check()
     }
 

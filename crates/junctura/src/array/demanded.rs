@@ -13,7 +13,7 @@ use super::head::{Head, piece_of};
 use super::memory::Memory;
 use super::plans::Wanted;
 use super::{labels, missing, packed};
-use crate::demand::PendingDemand;
+use crate::demand::{Through, begin_demand};
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -323,7 +323,7 @@ impl DemandedArray {
         let connection = self.pool.connection()?;
         let ask = |rank: &u64| {
             let name = PieceName::new(piece_of, epoch, *rank);
-            PendingDemand::begin(Arc::clone(&connection), &name.target(), Some(Duration::ZERO))
+            begin_demand(&connection, &name.target(), Some(Duration::ZERO), &Through::Nothing)
         };
         let mut asked = VecDeque::new();
         let mut left = ranks.iter();
@@ -337,7 +337,7 @@ impl DemandedArray {
             let Some(first) = asked.pop_front() else {
                 return Ok(pieces);
             };
-            pieces.push(first.get().map_err(|error| self.gone(error))?);
+            pieces.push(first.wait().map_err(|error| self.gone(error))?);
         }
     }
 

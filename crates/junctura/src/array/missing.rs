@@ -88,8 +88,7 @@ impl<'b> Lacking<'b> {
 
     /// The error, with what is missing.
     pub(crate) fn says(&self, error: &Error, waited: Duration) -> Error {
-        let cause = format!("{}, after {:.1} s", self.missing(), waited.as_secs_f64());
-        Error::new(error.code(), &*self.key, cause)
+        Error::new(error.code(), &*self.key, self.missing()).after(waited)
     }
 
     fn missing(&self) -> String {

@@ -1,6 +1,7 @@
 //! Questions and answers over a connection: one answer, or a stream of them until one side ends it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
@@ -8,6 +9,7 @@ use junctura_wire::fixed::Holding;
 
 use super::{Connection, Guard, Wait};
 use crate::mail::{Letter, Talk};
+use crate::pending::{self, Pending};
 use crate::state::{State, Stop};
 
 impl Connection {
@@ -79,6 +81,7 @@ impl Connection {
     pub(crate) fn give_up(&self, number: u64, stop: Stop) {
         if let Ok(mut state) = self.lock() {
             state.abandon_now(number, stop);
+            drop(self.wake_tasks(state));
         }
     }
 
@@ -88,15 +91,17 @@ impl Connection {
             state.mail.close(number);
             // Releases that waited for their reader to come back wait in vain.
             let _ = state.send();
+            drop(self.wake_tasks(state));
         }
     }
 
-    /// Ends a conversation, gives back what came and was not read, and waits for the server's last word.
-    pub(crate) fn stop(&self, number: u64, unread: VecDeque<Letter>) -> Result<()> {
+    /// Ends a conversation and gives back what came and was not read; the server's last word comes to what this returns.
+    /// `None`: the server has said it.
+    pub(crate) fn begin_stop(self: &Arc<Self>, number: u64, unread: VecDeque<Letter>) -> Result<Option<Pending<()>>> {
         let mut state = self.lock()?;
         let (letters, goes_on) = state.mail.abandon(number);
-        // The end goes first: what is given back would be sent here again.
-        let stop = match state.alive() {
+        let stop = match state.stay_in_process().and_then(|()| state.alive()) {
+            // The end goes first: what is given back would be sent here again.
             Ok(()) if goes_on => state.mail.open_stop(number).and_then(|stop| {
                 state.append(stop, &Request::Stop(number))?;
                 Ok(Some(stop))
@@ -104,22 +109,13 @@ impl Connection {
             alive => alive.map(|()| None),
         };
         state.discard(unread.into_iter().chain(letters));
-        let stop = match stop {
-            Ok(Some(stop)) => stop,
-            Ok(None) => return state.send().map(|_| ()),
-            Err(error) => {
-                self.settle(&mut state);
-                return Err(error);
-            }
-        };
-        let (mut state, letter) = self.wait_keeping(state, Wait::letters(&stop), |state| state.mail.get(stop)?.take());
-        match letter {
-            Ok(_) => state.mail.close(stop),
-            Err(_) => _ = state.mail.abandon(stop),
+        let sent = state.send();
+        if stop.is_err() {
+            self.settle(&mut state);
         }
-        // What came until then was given back: that goes now.
-        let sent = state.send().map(|_| ());
-        letter.map(|_| ()).and(sent)
+        drop(self.wake_tasks(state));
+        let stop = stop.map(|stop| stop.map(|stop| pending::ended(self, stop)));
+        sent.and(stop)
     }
 
     /// Sends what is batched, and waits until it has gone.
@@ -154,6 +150,7 @@ impl Connection {
             "the pool was closed",
         ));
         self.settle(&mut state);
+        drop(self.wake_tasks(state));
     }
 
     /// Ends the connection of a closed pool once nothing is held any more.

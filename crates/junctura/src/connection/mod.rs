@@ -9,6 +9,7 @@
 //! parent's connection: every send and every wait looks at the process first.
 
 mod conversation;
+mod tasks;
 mod waiting;
 
 use std::fmt;
@@ -28,6 +29,10 @@ use crate::segments::Segments;
 use crate::state::{State, forked};
 use crate::target::Target;
 pub(crate) use conversation::unexpected;
+#[cfg(feature = "async")]
+pub(crate) use tasks::DriverState;
+pub use tasks::TaskPlace;
+pub(crate) use tasks::{TaskWakers, WaitingTasks};
 pub(crate) use waiting::Wait;
 
 /// Asked when a wait is interrupted; an error ends the wait.
@@ -194,5 +199,7 @@ impl Drop for Connection {
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.leave();
+        // A driver finds that there is nothing to read for any more.
+        state.nudge();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
@@ -202,6 +203,8 @@ impl Connection {
         let Reader { incoming, inbox, .. } = &mut *reader;
         let came = receive(incoming, inbox);
         let (state, looked) = self.sort_out(came, inbox);
+        drop(reader);
+        let state = self.wake_tasks(state);
         state.hand_on();
         (state, looked)
     }
@@ -269,6 +272,8 @@ impl Connection {
             }
         };
         let (state, sorted) = self.sort_out(came, inbox);
+        drop(reader);
+        let state = self.wake_tasks(state);
         // Who waits in a loop of his own is not told by the bell any more, until he has looked.
         state.nudge();
         (state, sorted)
@@ -298,6 +303,20 @@ impl Connection {
         }
         state.wake_concerned();
         (state, Ok(()))
+    }
+
+    /// Wakes the tasks that what was read concerns. A waker may do whatever it likes, so no lock is held.
+    pub(crate) fn wake_tasks<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+        if state.mail.woken.is_empty() {
+            return state;
+        }
+        let woken = std::mem::take(&mut state.mail.woken);
+        drop(state);
+        // In a forked child they are its parent's.
+        if !self.is_inherited() {
+            woken.into_iter().for_each(Waker::wake);
+        }
+        self.relock()
     }
 
     /// Sleeps until the reader has something for this thread, or hands the reading on.

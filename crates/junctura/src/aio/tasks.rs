@@ -1,0 +1,182 @@
+//! How a task waits: it takes what has come, or leaves its waker with the connection.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use junctura_model::{Code, Error, Result};
+
+use super::beside::beside;
+use crate::awaiting::{Awaited, Awaiting};
+use crate::connection::Connection;
+use crate::connection::{DriverState, TaskPlace};
+use crate::pending::{Pending, Quick};
+
+impl TaskPlace {
+    /// Takes what is there; else the task is woken when it is to ask again.
+    pub(super) fn poll<S, T>(
+        &mut self,
+        connection: &Arc<Connection>,
+        cx: &mut Context<'_>,
+        source: &mut S,
+        awaiting: impl FnOnce(&S) -> Awaiting,
+        mut take: impl FnMut(&mut S) -> Option<Result<T>>,
+    ) -> Poll<Result<T>> {
+        // Most has come already.
+        if let Some(taken) = take(source) {
+            self.leave();
+            return Poll::Ready(taken);
+        }
+        // A task that is known is woken by what is read from now on; what was read before is found here.
+        self.enter(connection, &awaiting(source), cx.waker());
+        if let Some(taken) = take(source) {
+            self.leave();
+            return Poll::Ready(taken);
+        }
+        if let Err(error) = connection.must_be_driven() {
+            // The driver may have read it, and ended with the connection, since it was asked for.
+            let taken = take(source);
+            self.leave();
+            return Poll::Ready(taken.unwrap_or(Err(error)));
+        }
+        connection.send_for_tasks();
+        Poll::Pending
+    }
+}
+
+/// What `take` gives, as soon as it gives something: asked when there may be something of what is awaited.
+pub(super) async fn until<T>(
+    connection: &Arc<Connection>,
+    awaiting: Awaiting,
+    mut take: impl FnMut() -> Option<Result<T>>,
+) -> Result<T> {
+    let mut place = TaskPlace::default();
+    poll_fn(|cx| place.poll(connection, cx, &mut take, |_| awaiting.clone(), |take| take())).await
+}
+
+impl<T: Send + 'static> Future for Pending<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(slow) = &mut this.slow {
+                let made = ready!(Pin::new(slow).poll(cx));
+                this.slow = None;
+                return Poll::Ready(made.take());
+            }
+            let (mut place, connection) = (std::mem::take(&mut this.place), Arc::clone(&this.connection));
+            let polled = place.poll(&connection, cx, this, Awaited::awaiting, Pending::take_quickly);
+            this.place = place;
+            match ready!(polled)? {
+                Quick::Taken(answer) => return Poll::Ready(Ok(answer)),
+                // A thread makes the answer; nobody waits for that any more once this is dropped.
+                Quick::Slow => {
+                    let slow = this.split_off();
+                    this.slow = Some(beside(move || slow.take_slowly(), drop)?);
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Something has to read and wake: a driver, or a loop of the program. Within tokio a driver is made where there is none.
+    ///
+    /// # Errors
+    /// `Unavailable` where nothing does.
+    fn must_be_driven(self: &Arc<Self>) -> Result<()> {
+        {
+            let state = self.lock()?;
+            let has_loop = state.tasks.driver == DriverState::Absent && state.watch.is_some();
+            if state.tasks.driver == DriverState::Runs || has_loop {
+                return Ok(());
+            }
+            #[cfg(feature = "tokio")]
+            if state.tasks.driver != DriverState::Left && tokio::runtime::Handle::try_current().is_ok() {
+                drop(state);
+                return self.drive_on_tokio();
+            }
+        }
+        let cause = "nothing reads for its tasks: its driver was dropped, or has ended with its runtime";
+        Err(Error::new(Code::Unavailable, "asynchronous pool", cause))
+    }
+
+    /// Makes a driver of this runtime, unless there is one.
+    ///
+    /// # Errors
+    /// `Unavailable` outside tokio's runtimes; `Io` when the descriptor cannot be watched.
+    #[cfg(feature = "tokio")]
+    pub(super) fn drive_on_tokio(self: &Arc<Self>) -> Result<()> {
+        // Of several tasks that find none, one makes it.
+        if std::mem::replace(&mut self.lock()?.tasks.driver, DriverState::Runs) == DriverState::Runs {
+            return Ok(());
+        }
+        let driver =
+            super::driver::Driver::new(self, DriverState::Ended).inspect_err(|_| self.undriven(DriverState::Ended))?;
+        driver.spawn_on_tokio()
+    }
+
+    /// The driver has ended, with its runtime or with the connection: tasks that wait ask again.
+    pub(super) fn undriven(&self, state: DriverState) {
+        if let Ok(mut locked) = self.lock() {
+            locked.tasks.driver = state;
+        }
+        self.wake_all_tasks();
+    }
+
+    fn wake_all_tasks(&self) {
+        if let Ok(mut state) = self.lock() {
+            state.wake_all_tasks();
+            drop(self.wake_tasks(state));
+        }
+    }
+
+    /// Reads what has come and wakes the tasks that it concerns; false: nothing comes any more, and all are woken.
+    pub(super) fn look_for_tasks(self: &Arc<Self>) -> bool {
+        let Ok(is_blocked) = self.look_for_all() else {
+            self.wake_all_tasks();
+            return false;
+        };
+        if is_blocked {
+            self.flush_beside();
+        }
+        true
+    }
+
+    /// No task sleeps on what has not been sent. Why it cannot be sent, the answer tells.
+    fn send_for_tasks(self: &Arc<Self>) {
+        let is_blocked = self
+            .lock()
+            .is_ok_and(|mut state| matches!(state.send(), Ok(false)) && state.is_blocked());
+        if is_blocked {
+            self.flush_beside();
+        }
+    }
+
+    /// The descriptor does not tell when a socket has room: one thread waits for that, for all.
+    fn flush_beside(self: &Arc<Self>) {
+        let ends = |connection: &Self| {
+            if let Ok(mut state) = connection.lock() {
+                state.tasks.is_flushing = false;
+                state.nudge();
+            }
+        };
+        let begun = self
+            .lock()
+            .map(|mut state| std::mem::replace(&mut state.tasks.is_flushing, true));
+        if begun != Ok(false) {
+            return;
+        }
+        let connection = Arc::clone(self);
+        let flush = move || {
+            // Why it failed is told by every answer.
+            let _ = connection.flush();
+            ends(&connection);
+        };
+        if beside(flush, drop).is_err() {
+            ends(self);
+        }
+    }
+}

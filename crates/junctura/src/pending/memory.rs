@@ -1,0 +1,141 @@
+//! Memory that is not there yet: a free slot, or a segment that is leased for it, whichever comes first.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use junctura_memory::classes::slot_bytes;
+use junctura_model::{Code, Result};
+
+use crate::allocation::Allocation;
+use crate::connection::{Connection, Wait};
+use crate::mail::{Letter, Mailbox};
+use crate::state::{StandingLease, State, Stop};
+
+/// A payload that memory is wanted for.
+pub(super) struct MemoryRequest {
+    bytes: usize,
+    staged: bool,
+    lease: Option<RequestedLease>,
+}
+
+struct RequestedLease {
+    standing: StandingLease,
+    /// Another payload asked for it: should its time be up, this one's is not.
+    is_taken_over: bool,
+}
+
+impl MemoryRequest {
+    pub(super) fn new(bytes: usize, staged: bool) -> Self {
+        Self {
+            bytes,
+            staged,
+            lease: None,
+        }
+    }
+
+    /// The conversation about a segment, if one was asked for.
+    pub(super) fn lease_number(&self) -> Option<u64> {
+        self.lease.as_ref().map(|lease| lease.standing.number)
+    }
+
+    /// The memory, if there is some; waits for nothing.
+    pub(super) fn take(&mut self, connection: &Arc<Connection>) -> Result<Option<Allocation>> {
+        if connection.goes_inline(self.bytes) {
+            return Ok(Some(Allocation::of_heap(connection, self.bytes)));
+        }
+        connection.must_take(self.bytes as u64)?;
+        let mut state = connection.lock()?;
+        self.take_under_lock(connection, &mut state)
+    }
+
+    /// Waits for it; `None`: the time is over.
+    pub(super) fn wait(
+        &mut self,
+        connection: &Arc<Connection>,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Allocation>> {
+        loop {
+            if let Some(taken) = self.take(connection)? {
+                return Ok(Some(taken));
+            }
+            let Some(number) = self.lease_number() else { continue };
+            let what = Wait {
+                requests: &[number],
+                for_slots: true,
+                for_room: false,
+                deadline,
+            };
+            let waited = connection.wait(connection.lock()?, what, |state| {
+                match self.take_under_lock(connection, state) {
+                    // Another segment was asked for.
+                    Ok(None) if self.lease_number() != Some(number) => Some(Ok(None)),
+                    taken => taken.transpose().map(|taken| taken.map(Some)),
+                }
+            })?;
+            match waited {
+                None => return Ok(None),
+                Some(Ok(None)) => {}
+                Some(taken) => return taken,
+            }
+        }
+    }
+
+    fn take_under_lock(&mut self, connection: &Arc<Connection>, state: &mut State) -> Result<Option<Allocation>> {
+        state.stay_in_process()?;
+        loop {
+            state.alive()?;
+            if let Some(taken) = state.segments.take(self.bytes as u64) {
+                self.leave_behind(state);
+                return taken.map(|(segment, slot)| Some(Allocation::of_slot(connection, segment, slot)));
+            }
+            let Some(lease) = &self.lease else {
+                self.lease = Some(self.ask(connection, state)?);
+                continue;
+            };
+            let (number, is_taken_over) = (lease.standing.number, lease.is_taken_over);
+            match state.mail.get(number).and_then(Mailbox::take) {
+                None => return state.send().map(|_| None),
+                Some(letter) => {
+                    state.mail.close(number);
+                    self.lease = None;
+                    match letter {
+                        Letter::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
+                        Letter::Failed(error) => return Err(error),
+                        // A segment came; others may have been quicker.
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&self, connection: &Connection, state: &mut State) -> Result<RequestedLease> {
+        let bytes = self.bytes as u64;
+        let taken_over = state
+            .standing_lease
+            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == self.staged);
+        let is_taken_over = taken_over.is_some();
+        let timeout = connection.offer_timeout;
+        let standing = taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, self.staged), Ok)?;
+        Ok(RequestedLease {
+            standing,
+            is_taken_over,
+        })
+    }
+
+    /// What was asked for serves the next that needs memory.
+    fn leave_behind(&mut self, state: &mut State) {
+        let Some(lease) = self.lease.take() else { return };
+        if state.standing_lease.is_none() {
+            state.standing_lease = Some(lease.standing);
+        } else {
+            state.abandon_now(lease.standing.number, Stop::Cancel);
+        }
+    }
+
+    pub(super) fn give_up(&self, connection: &Connection) {
+        if let Some(number) = self.lease_number() {
+            connection.give_up(number, Stop::Cancel);
+        }
+    }
+}
