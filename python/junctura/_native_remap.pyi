@@ -54,8 +54,7 @@ def _isolines(
     colours: _Bytes,
     values: _Bytes,
     wide: int,
-    lines: Sequence[tuple[float, int]],
+    lines: Sequence[tuple[float, int, tuple[_Colour, _Colour]]],
     stroke: tuple[float, float, float, float, float, float],
-    inks: tuple[_Colour, _Colour],
 ) -> list[bytes]: ...
 def _blend(colours: _Bytes, pixels: _Bytes, covers: tuple[_Bytes, _Bytes], inks: tuple[_Colour, _Colour]) -> None: ...

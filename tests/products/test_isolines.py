@@ -11,9 +11,9 @@ from scipy import ndimage
 
 from junctura import errors
 from junctura._native import _blend, _isolines
-from junctura.products._map import isolines
+from junctura.products._map import colours, isolines
 from junctura.products._map.coast import coastlines
-from junctura.products._map.ink import BRIGHT, DARK, Ink, _around, _pieces
+from junctura.products._map.ink import BRIGHT, DARK, Ink, _around, _pieces, inks_on
 from junctura.products._map.lettering import width
 from junctura.products._map.projection import View
 
@@ -45,7 +45,8 @@ INKS = (DARK, BRIGHT)
 def drawn(values: Any, lines: Any, stroke: Any, halo: tuple[float, float] = (0, 0)) -> tuple[Any, list[Any]]:
     """How much of each pixel is covered, to a 200th, and the crossings of each line."""
     pixels = np.full((values.size, 4), 200, np.uint8)
-    crossings = _isolines(pixels, values, values.shape[1], lines, (*stroke, *halo), ((0, 0, 0), (0, 0, 0)))
+    black = ((0, 0, 0), (0, 0, 0))
+    crossings = _isolines(pixels, values, values.shape[1], [(*line, black) for line in lines], (*stroke, *halo))
     assert (pixels[:, 3] == 200).all()
     return (1 - pixels[:, 0] / 200).reshape(values.shape), [np.frombuffer(one, np.int64) for one in crossings]
 
@@ -79,7 +80,7 @@ def test_lines_cover_what_numpy_says(field: str, levels: tuple[float, ...], halo
 
 def labels_of(values: Any, levels: tuple[float, ...], unit: float) -> list[isolines.Label]:
     pixels = np.zeros((values.size, 4), np.uint8)
-    return isolines.draw(pixels, values, levels, 0, unit)
+    return isolines.draw(pixels, values, [(level, INKS) for level in levels], 0, unit)
 
 
 @pytest.mark.parametrize("unit", [0.88, 1.0, 2.5])
@@ -118,13 +119,13 @@ def test_a_noisy_field_has_no_more_labels_than_there_is_room_for() -> None:
 
 def test_ink_is_put_on_as_numpy_does() -> None:
     random = np.random.default_rng(2)
-    colours = random.integers(0, 256, (5000, 4), np.uint8)
+    ground = random.integers(0, 256, (5000, 4), np.uint8)
     pixels = random.choice(5000, 900, replace=False)
     line, halo = random.random((2, 900), np.float32)
-    made = colours.copy()
-    Ink(pixels, line, halo).onto(made)
-    expected = colours.copy()
-    with_halo = colours[pixels, :3] * (1 - halo[:, None]) + np.array(BRIGHT, np.float32) * halo[:, None]
+    made = ground.copy()
+    Ink(pixels, line, halo).onto(made, INKS)
+    expected = ground.copy()
+    with_halo = ground[pixels, :3] * (1 - halo[:, None]) + np.array(BRIGHT, np.float32) * halo[:, None]
     expected[pixels, :3] = with_halo * (1 - line[:, None]) + np.array(DARK, np.float32) * line[:, None]
     np.testing.assert_array_equal(made, expected)
 
@@ -134,10 +135,29 @@ def test_a_line_has_one_ink_on_all_colors() -> None:
     values = np.broadcast_to(np.arange(40, dtype=np.float32), (60, 40)).copy()
     pixels = np.full((values.size, 4), 250, np.uint8)
     pixels.reshape(60, 40, 4)[::2] = 10
-    isolines.draw(pixels, values, (20.0,), 0, 1.0)
+    isolines.draw(pixels, values, [(20.0, INKS)], 0, 1.0)
     line, halo, beside = pixels.reshape(60, 40, 4)[:, [20, 21, 25], 0].astype(int).T
     assert (line < 60).all() and (halo[::2] > 60).all() and (halo[1::2] > 150).all()
     assert set(beside) == {10, 250}
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Of two colours, by WCAG 2.2."""
+
+    def luminance(colour: Any) -> float:
+        parts = np.asarray(colour) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", colours.NAMES)
+def test_a_line_has_contrast_to_the_color_of_its_value(name: str) -> None:
+    for colour in colours.table(name):
+        line, _ = inks_on(colour)
+        assert contrast(line, colour) > 3.9
 
 
 @pytest.mark.parametrize("reach", [1, 2, 5, 100])
@@ -148,20 +168,20 @@ def test_a_halo_is_the_greatest_cover_around_a_pixel(reach: int) -> None:
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
-    colours, pixels, cover = np.zeros((6, 4), np.uint8), np.array([6]), np.ones(1, np.float32)
+    ground, pixels, cover = np.zeros((6, 4), np.uint8), np.array([6]), np.ones(1, np.float32)
     covers, stroke = (cover, cover.copy()), (1, 3, 0, 1, 1, 0.5)
     with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-        _blend(colours, pixels, covers, INKS)
+        _blend(ground, pixels, covers, INKS)
     for given in ((cover, np.ones(2, np.float32)), (np.ones(2, np.float32), cover)):
         with pytest.raises(errors.InvalidArgument, match="pixels: not all are there"):
-            _blend(colours, np.array([2]), given, INKS)
-    overlapping = colours.view(np.float32)[:1, 0]
+            _blend(ground, np.array([2]), given, INKS)
+    overlapping = ground.view(np.float32)[:1, 0]
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.array([2]), (overlapping, cover), INKS)
+        _blend(ground, np.array([2]), (overlapping, cover), INKS)
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _blend(colours, np.arange(6)[::2], (np.ones(3, np.float32), np.ones(3, np.float32)), INKS)
+        _blend(ground, np.arange(6)[::2], (np.ones(3, np.float32), np.ones(3, np.float32)), INKS)
     with pytest.raises(errors.InvalidArgument, match="expected pixels of 64 bits"):
-        _blend(colours, np.array([2], np.int32), covers, INKS)
+        _blend(ground, np.array([2], np.int32), covers, INKS)
     values = np.zeros((2, 3), np.float32)
     for wrong, cause in (
         (values[:, ::2], "arrays without gaps"),
@@ -169,12 +189,12 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         (values.astype(np.float64), "not as many as values"),
     ):
         with pytest.raises(errors.InvalidArgument, match=cause):
-            _isolines(colours, wrong, 3, [(0.0, 1)], stroke, INKS)
+            _isolines(ground, wrong, 3, [(0.0, 1, INKS)], stroke)
     with pytest.raises(errors.InvalidArgument, match="do not overlap"):
-        _isolines(colours, colours.view(np.float32)[:, 0], 3, [(0.0, 1)], stroke, INKS)
-    assert not colours.any()
+        _isolines(ground, ground.view(np.float32)[:, 0], 3, [(0.0, 1, INKS)], stroke)
+    assert not ground.any()
     none = np.zeros(0, np.int64)
-    _blend(colours, none, (np.zeros(0, np.float32), np.zeros(0, np.float32)), INKS)
+    _blend(ground, none, (np.zeros(0, np.float32), np.zeros(0, np.float32)), INKS)
 
 
 @pytest.mark.parametrize("projection", ["cylindrical", "robinson", "globe"])

@@ -18,7 +18,7 @@ import junctura
 from junctura.products._field import Field
 from junctura.products._map import colours, ink
 from junctura.products._map.coast import borders, coastlines
-from junctura.products._map.ink import Ink
+from junctura.products._map.ink import BRIGHT, DARK, Ink
 from junctura.products._map.lettering import fitted, width
 from junctura.products._map.page import Page
 from junctura.products._map.picture import picture
@@ -205,7 +205,7 @@ def test_a_line_has_contrast_to_its_halo_on_every_grey(grey: int) -> None:
     """WCAG 2 wants 4.5 for letters and 3 for lines."""
     ground = np.full((2, 4), grey, np.uint8)
     line, halo = ink._COAST * np.array([1, 0], np.float32), ink._VEIL * ink._COAST * np.ones(2, np.float32)
-    Ink(np.array([0, 1]), line.astype(np.float32), halo.astype(np.float32)).onto(ground)
+    Ink(np.array([0, 1]), line.astype(np.float32), halo.astype(np.float32)).onto(ground, (DARK, BRIGHT))
     dark, light = _luminance(ground[0, :3]), _luminance(ground[1, :3])
     assert (light + 0.05) / (dark + 0.05) >= 3
 

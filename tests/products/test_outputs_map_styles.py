@@ -434,7 +434,7 @@ def test_lines_are_where_the_field_has_their_value() -> None:
     y, x = np.mgrid[-200:201, -200:201]
     values = np.hypot(x, y).astype(np.float32)
     pixels = np.full((values.size, 4), BRIGHT[0], np.uint8)
-    labels = isolines.draw(pixels, values, (50.0, 100.0, 150.0), 0, 0.5)
+    labels = isolines.draw(pixels, values, [(level, (DARK, BRIGHT)) for level in (50.0, 100.0, 150.0)], 0, 0.5)
     # On its own color the halo is not seen, but for rounding.
     cover = (BRIGHT[0] - pixels[:, 0].astype(float)) / (BRIGHT[0] - DARK[0])
     radius = values.ravel()[cover > 0.02]
@@ -454,7 +454,7 @@ def test_lines_are_where_the_field_has_their_value() -> None:
 @pytest.mark.parametrize("values", [np.full((50, 60), 5.0), np.full((50, 60), np.nan), np.zeros((1, 60))])
 def test_a_field_without_slope_has_no_lines(values: Any) -> None:
     pixels = np.zeros((values.size, 4), np.uint8)
-    labels = isolines.draw(pixels, values.astype(np.float32), (0.0, 5.0), 0, 1.0)
+    labels = isolines.draw(pixels, values.astype(np.float32), [(level, (DARK, BRIGHT)) for level in (0.0, 5.0)], 0, 1.0)
     assert not pixels.any() and not labels
 
 

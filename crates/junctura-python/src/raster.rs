@@ -12,10 +12,10 @@ use crate::error::invalid;
 /// Draws lines of equal value, each with a halo, onto pixels of four bytes, by the values of these in single precision, in
 /// rows of so many.
 ///
-/// Lines are values, upwards, each with how far crossings are from the edges at least; the stroke is its width, at which
-/// distance lines fade, how small a change is none, how much of what is below lines cover, how far the halo reaches
-/// beyond them, and how much of what is below the halo covers. The inks are those of lines and halos. Returns of each
-/// line the pixels that it runs through, as whole numbers of 64 bits.
+/// Lines are values, upwards, each with how far crossings are from the edges at least, and the inks of the line and its
+/// halo; the stroke is its width, at which distance lines fade, how small a change is none, how much of what is below
+/// lines cover, how far the halo reaches beyond them, and how much of what is below the halo covers. Returns of each line
+/// the pixels that it runs through, as whole numbers of 64 bits.
 #[pyfunction]
 #[pyo3(name = "_isolines")]
 pub(crate) fn draw_lines<'py>(
@@ -23,15 +23,18 @@ pub(crate) fn draw_lines<'py>(
     colours: &Bound<'py, PyAny>,
     values: &Bound<'py, PyAny>,
     wide: usize,
-    lines: Vec<(f32, usize)>,
+    lines: Vec<(f32, usize, (Colour, Colour))>,
     stroke: (f32, f32, f32, f32, f32, f32),
-    inks: (Colour, Colour),
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let (mut colours, read) = borrow(py, colours, &[values])?;
     let values = <[f32]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong(py))?;
     let lines: Vec<Line> = lines
         .into_iter()
-        .map(|(value, margin)| Line { value, margin })
+        .map(|(value, margin, (line, halo))| Line {
+            value,
+            margin,
+            ink: Ink { line, halo },
+        })
         .collect();
     let (width, fade, flat, strength, halo, veil) = stroke;
     let stroke = Stroke {
@@ -42,9 +45,8 @@ pub(crate) fn draw_lines<'py>(
         halo,
         veil,
     };
-    let (line, halo) = inks;
     let into = colours.bytes();
-    let crossings = py.detach(|| isolines(into, values, wide, &lines, stroke, Ink { line, halo }));
+    let crossings = py.detach(|| isolines(into, values, wide, &lines, stroke));
     let crossings = crossings.ok_or_else(|| invalid(py, "pixels", "not as many as values"))?;
     Ok(crossings.iter().map(|one| PyBytes::new(py, one.as_bytes())).collect())
 }

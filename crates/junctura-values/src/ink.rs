@@ -4,7 +4,7 @@
 pub type Colour = [u8; 3];
 
 /// The color of lines, and that of the halo beneath them, which sets them off from what they cross.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ink {
     /// Of the lines.
     pub line: Colour,

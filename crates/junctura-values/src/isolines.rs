@@ -12,6 +12,8 @@ pub struct Line {
     pub value: f32,
     /// Crossings are as many pixels away from the edges of the raster at least.
     pub margin: usize,
+    /// What it is drawn with.
+    pub ink: Ink,
 }
 
 /// How lines are drawn.
@@ -44,24 +46,23 @@ pub fn isolines(
     wide: usize,
     lines: &[Line],
     stroke: Stroke,
-    ink: Ink,
 ) -> Option<Vec<Vec<u64>>> {
     (colours.len() == 4 * values.len()).then(|| {
-        touched(values, wide, lines, stroke, |pixel, line, halo| {
+        touched(values, wide, lines, stroke, |pixel, line, cover, halo| {
             // It is there.
-            let _ = put(colours, pixel, stroke.strength * line, stroke.veil * halo, ink);
+            let _ = put(colours, pixel, stroke.strength * cover, stroke.veil * halo, line.ink);
         })
     })
 }
 
-/// Tells of each pixel that lines touch how much of it the line covers, and how much its halo, up to 1; returns what
-/// `isolines` does.
+/// Tells of each pixel that a line touches by which, how much of it the line covers, and how much its halo, up to 1;
+/// returns what `isolines` does.
 fn touched(
     values: &[f32],
     wide: usize,
     lines: &[Line],
     stroke: Stroke,
-    mut touch: impl FnMut(usize, f32, f32),
+    mut touch: impl FnMut(usize, Line, f32, f32),
 ) -> Vec<Vec<u64>> {
     let mut crossings = vec![Vec::new(); lines.len()];
     let high = values.len().checked_div(wide).unwrap_or(0);
@@ -95,7 +96,7 @@ fn touched(
             let pixel = y * wide + x;
             let faded = (apart / (stroke.fade * steep)).min(1.0);
             let cover = |reach: f32| ((reach - away / steep) * faded).clamp(0.0, 1.0);
-            touch(pixel, cover(reach), cover(with_halo));
+            touch(pixel, lines[at], cover(reach), cover(with_halo));
             let margin = lines[at].margin;
             let is_inside = x >= margin && y >= margin && x + margin < wide && y + margin < high;
             if away < 0.5 * steep && is_inside {
@@ -167,13 +168,22 @@ mod tests {
     };
 
     fn lines(values: &[f32], margin: usize) -> Vec<Line> {
-        values.iter().map(|value| Line { value: *value, margin }).collect()
+        let ink = Ink {
+            line: [0; 3],
+            halo: [255; 3],
+        };
+        let line = |value: &f32| Line {
+            value: *value,
+            margin,
+            ink,
+        };
+        values.iter().map(line).collect()
     }
 
     /// Pixels, how much of each is covered, and crossings.
     fn found(values: &[f32], wide: usize, lines: &[Line]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
         let (mut pixels, mut covers) = (Vec::new(), Vec::new());
-        let crossings = touched(values, wide, lines, STROKE, |pixel, cover, _| {
+        let crossings = touched(values, wide, lines, STROKE, |pixel, _, cover, _| {
             pixels.push(pixel);
             covers.push(cover);
         });
@@ -198,13 +208,24 @@ mod tests {
         let stroke = Stroke { halo: 2.5, ..STROKE };
         let mut halos = 0.0;
         let mut lines_only = 0.0;
-        touched(&values, 20, &lines(&[10.0], 0), stroke, |_, line, halo| {
+        touched(&values, 20, &lines(&[10.0], 0), stroke, |_, _, line, halo| {
             assert!(line <= halo);
             lines_only += line;
             halos += halo;
         });
         assert!((lines_only - 20.0).abs() < 1e-3, "{lines_only}");
         assert!((halos - 70.0).abs() < 1e-3, "{halos}");
+    }
+
+    #[test]
+    fn each_line_has_its_own_ink() {
+        let values: Vec<f32> = (0..200).map(|pixel| (pixel % 20) as f32).collect();
+        let mut lines = lines(&[5.0, 15.0], 0);
+        lines[1].ink.line = [7, 8, 9];
+        let mut colours = [200; 800];
+        assert!(isolines(&mut colours, &values, 20, &lines, STROKE).is_some());
+        assert_eq!(colours[4 * 5..][..4], [0, 0, 0, 200]);
+        assert_eq!(colours[4 * 15..][..4], [7, 8, 9, 200]);
     }
 
     #[test]

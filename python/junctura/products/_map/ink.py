@@ -1,15 +1,15 @@
 """Lines on a map: drawn large, made smooth by making them small, and kept as the pixels that they touch.
 
-Drawing sixty thousand points takes longer than all the rest of a map, and is the same for all maps of one view. Lines
-are dark, with a light halo beneath them, on all colors: a line that changed its ink with the color below it would look
-like a saw where colors meet.
+Drawing sixty thousand points takes longer than all the rest of a map, and is the same for all maps of one view. A line
+has one ink, dark or light, with a halo of the other one beneath it: one that changed its ink with the color below it
+would look like a saw where colors meet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from junctura.products._map.projection import View
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]
+# Of a line, and of its halo.
+Inks: TypeAlias = tuple[Colour, Colour]
 _TIMES = 3
 _KEPT_BYTES_MAX = 64 << 20
 DARK: Colour = (14, 18, 26)
@@ -32,6 +34,7 @@ _COAST, _FAINT, _GRATICULE = 0.92, 0.5, 0.2
 _VEIL, HALO = 0.55, 1.0
 # From so many pixels a degree on, the coarse coastlines look like it.
 _FINE_FROM = 1.6
+_MIDDLE = 0.18
 _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 
 
@@ -48,9 +51,19 @@ class Ink:
         """How much memory it takes."""
         return self.pixels.nbytes + self.line.nbytes + self.halo.nbytes
 
-    def onto(self, colours: Bytes, line: Colour = DARK, halo: Colour = BRIGHT) -> None:
+    def onto(self, colours: Bytes, inks: Inks) -> None:
         """Puts it onto colours, a row of bytes for each pixel; the first three are red, green and blue."""
-        _blend(colours, self.pixels, (self.line, self.halo), (line, halo))
+        _blend(colours, self.pixels, (self.line, self.halo), inks)
+
+
+def inks_on(below: npt.NDArray[np.number[Any]]) -> Inks:
+    """Those with the better contrast on colours, red, green and blue each, in the mean.
+
+    Contrast is that of WCAG 2.2, by the relative luminance: black and white have the same at 0.18.
+    """
+    linear = (below / 255.0) ** 2.2
+    luminance = float(np.mean(linear @ np.array([0.2126, 0.7152, 0.0722])))
+    return (DARK, BRIGHT) if luminance > _MIDDLE else (BRIGHT, DARK)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from junctura._native import _isolines
 from junctura.products._floats import Floats
-from junctura.products._map.ink import BRIGHT, DARK, HALO
+from junctura.products._map.ink import HALO, Inks
 from junctura.products._map.lettering import text, width
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
@@ -42,6 +42,7 @@ class Label:
     y: float
     angle: float
     size: float
+    inks: Inks
 
     def pixels(self, high: int, wide: int) -> npt.NDArray[np.intp]:
         """Those of a map of this size that it covers, counted row by row."""
@@ -58,7 +59,7 @@ class Label:
         """Draws it with a halo."""
         turned = _letters(self.words, self.size).rotate(self.angle, Image.Resampling.BICUBIC, expand=True)
         place = (round(self.x - turned.width / 2), round(self.y - turned.height / 2))
-        for channel, colour in enumerate((BRIGHT, DARK)):
+        for channel, colour in enumerate(reversed(self.inks)):
             made.paste(colour, place, turned.getchannel(channel))
 
 
@@ -74,21 +75,21 @@ def _letters(words: str, size: float) -> Image.Image:
     return Image.merge("RGB", (halo, plate, plate))
 
 
-def draw(pixels: Pixels, values: Singles, levels: Sequence[float], power: int, unit: float) -> list[Label]:
-    """Draws lines of these values, and returns labels where there is room.
+def draw(pixels: Pixels, values: Singles, lines: Sequence[tuple[float, Inks]], power: int, unit: float) -> list[Label]:
+    """Draws lines of these values in these inks, and returns labels where there is room.
 
     `values` are those of the pixels, in rows.
     """
-    size = _SIZE * unit
+    size, levels = _SIZE * unit, [level for level, _ in lines]
     words = [f"{float(f'{level / 10.0**power:.6g}') + 0.0:g}" for level in levels]
     longs = [width(word, size) + 6 * unit for word in words]
-    lines = [(level, int(long / 2 + 4 * unit)) for level, long in zip(levels, longs, strict=True)]
+    drawn = [(level, int(long / 2 + 4 * unit), inks) for (level, inks), long in zip(lines, longs, strict=True)]
     stroke = (max(1.2, 1.5 * unit), _FADE_PX, _flat(levels), _STRENGTH, HALO * unit, _VEIL)
-    crossings = _isolines(pixels, values, values.shape[1], lines, stroke, (DARK, BRIGHT))
+    crossings = _isolines(pixels, values, values.shape[1], drawn, stroke)
     found: list[Label] = []
-    for level, word, long, crossing in zip(levels, words, longs, crossings, strict=True):
+    for (level, inks), word, long, crossing in zip(lines, words, longs, crossings, strict=True):
         places = _straight(values, level, np.frombuffer(crossing, np.intp), long, unit)
-        found += _apart(places, word, size, found, unit)
+        found += _apart(places, word, size, inks, found, unit)
     return found
 
 
@@ -118,13 +119,15 @@ def _straight(values: Singles, level: float, crossing: Indices, long: float, uni
     return np.stack([columns, rows, angles])[:, kept]
 
 
-def _apart(places: Floats, words: str, size: float, others: Sequence[Label], unit: float) -> Iterator[Label]:
+def _apart(
+    places: Floats, words: str, size: float, inks: Inks, others: Sequence[Label], unit: float
+) -> Iterator[Label]:
     """Labels at the first places that are far enough from other labels, and from one another."""
     apart = [unit * (_APART_SAME if other.words == words else _APART) for other in others]
     left = places[:, _are_away(places, others, apart)]
     while left.size:
         x, y, angle = map(float, left[:, 0])
-        label = Label(words, x, y, angle, size)
+        label = Label(words, x, y, angle, size, inks)
         yield label
         left = left[:, _are_away(left, [label], [unit * _APART_SAME])]
 

@@ -30,6 +30,8 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]
 _Any = TypeVar("_Any", bound=np.generic)
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 3
+# Of so many pixels one is looked at to tell whether a map is dark: a number that does not divide the widths of maps.
+_SAMPLED = 61
 # Behind the colours of a table: what pixels without a value look like.
 _AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(colours.SIZE, colours.SIZE + 5)
 _PAGES = {"page": Page.of, "map": Page.of_map, "bar": Page.of_bar}
@@ -89,16 +91,19 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
         _shade(pixels, view, to.theme)
     without_ink = pixels.copy() if look.isolines else pixels
     drawn = {"with_coast": to.coast, "with_borders": to.borders, "is_faint": bool(look.isolines)}
-    ink.ink(view, page.unit, **drawn).onto(pixels)
+    ink.ink(view, page.unit, **drawn).onto(pixels, ink.inks_on(pixels[::_SAMPLED, :3]))
     labels: list[isolines.Label] = []
     if sampled is not None and look.isolines:
         nothing = np.full(view.height * view.width, np.nan, np.float32)
         rows = _spread(sampled, made_of.pixels, nothing).reshape(view.height, view.width)
-        labels = isolines.draw(pixels, rows, look.isolines, look.bar.power, page.unit)
+        at = _indices(np.array(look.isolines, np.float32), look.bar)
+        table = colours.table(look.table)
+        lines = [(level, ink.inks_on(table[index])) for level, index in zip(look.isolines, at, strict=True)]
+        labels = isolines.draw(pixels, rows, lines, look.bar.power, page.unit)
     for label in labels:
         below = label.pixels(view.height, view.width)
         pixels[below] = without_ink[below]
-    ink.rim(view, page.unit).onto(pixels, theme.dim)
+    ink.rim(view, page.unit).onto(pixels, (theme.dim, theme.dim))
     made = Image.frombuffer("RGBX", (view.width, view.height), pixels, "raw", "RGBX", 0, 1).convert("RGB")
     for label in labels:
         label.onto(made)
