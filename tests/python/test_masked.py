@@ -111,6 +111,11 @@ async def _in_awaited_bundle(pool: junctura.aio.Pool, data: Any) -> None:
         await bundle.offer(data, name="a")
 
 
+async def _many_in_awaited_bundle(pool: junctura.aio.Pool, data: Any) -> None:
+    async with pool.bundle() as bundle:
+        await bundle.offer_many([(data, {"name": "a"})])
+
+
 async def _in_awaited_pipeline(pool: junctura.aio.Pool, data: Any) -> None:
     async with pool.pipeline() as pipeline:
         await pipeline.offer(data, name="a")
@@ -119,6 +124,11 @@ async def _in_awaited_pipeline(pool: junctura.aio.Pool, data: Any) -> None:
 def _chunks(pool: junctura.Pool, data: Any) -> None:
     array = pytest.importorskip("dask.array")
     pool.offer_chunks(array.from_array(data, chunks=(1, 2)), name="a")
+
+
+async def _awaited_chunks(pool: junctura.aio.Pool, data: Any) -> None:
+    array = pytest.importorskip("dask.array")
+    await pool.offer_chunks(array.from_array(data, chunks=(1, 2)), name="a")
 
 
 # Every way in: by the class and method whose stub has an argument of the type `_Data`.
@@ -138,7 +148,9 @@ WAYS: dict[str, Callable[[Any], Array]] = {
     "aio.Pool.offer": _awaited(lambda pool, data: pool.offer(data, name="a")),
     "aio.Pool.offer_many": _awaited(lambda pool, data: pool.offer_many([(data, {"name": "a"})])),
     "aio.Pool.offer_piece": _awaited(lambda pool, data: pool.offer_piece(data, WHOLE, 0, {"name": "a"})),
+    "aio.Pool.offer_chunks": _awaited(_awaited_chunks),
     "aio.Bundle.offer": _awaited(_in_awaited_bundle),
+    "aio.Bundle.offer_many": _awaited(_many_in_awaited_bundle),
     "aio.Pipeline.offer": _awaited(_in_awaited_pipeline),
     "AsyncExchange.put": _awaited(lambda pool, data: junctura.aio.Exchange(pool, WHOLE, 0).put(data, name="a")),
 }
@@ -175,7 +187,8 @@ def _entries() -> Iterator[str]:
                     ast.unparse(one.annotation) for one in call.args.args + call.args.posonlyargs if one.annotation
                 )
                 if "_Data" in words or "_Archived" in words or call.name == "offer_chunks":
-                    yield f"{'aio.' if path.parent.name == 'aio' else ''}{kind.name}.{call.name}"
+                    owner = "Pool" if kind.name == "ArrayVerbs" else kind.name
+                    yield f"{'aio.' if path.parent.name == 'aio' else ''}{owner}.{call.name}"
 
 
 def test_every_way_in_is_tested() -> None:

@@ -190,7 +190,9 @@ impl<'a> Consumer<'a> {
         } else if self.plan.own_group_name().is_some() {
             self.await_releases()?;
         }
-        self.history.note(|| json!({"op": "end", "through": null}))?;
+        // Later than all that those have noted who were killed: it was there for what they had left.
+        let t = now_ns();
+        self.history.note(|| json!({"op": "end", "t": t, "through": null}))?;
         Ok(self.finish(orders))
     }
 
