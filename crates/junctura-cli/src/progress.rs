@@ -108,7 +108,7 @@ impl Progress {
     }
 }
 
-/// What takes no longer needs no line.
+/// The longest wait that is not reported.
 const SLOW: Duration = Duration::from_secs(5);
 
 /// Something that may take long, until it is dropped: a line on standard error, so that a command that waits is not silent.

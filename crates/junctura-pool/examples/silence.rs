@@ -7,7 +7,7 @@
 //! ```
 //! Prints JSON: the longest time that one event took, how long all took, and how many events that were. `first_ms` is the time of
 //! the request itself. `AT_ONCE` is how many objects an event lets go, or a request looks at without being prepared; what it is in a
-//! server unless given. `break` breaks a requirement that keeps all objects, `seal` completes a bundle of all. `nothing` demands what no object is, by a regular expression. The objects lie in slots of shared memory that nobody
+//! server unless given. `break` breaks a requirement that keeps all objects, `seal` completes a bundle of all. `nothing` demands by a regular expression that no object matches. The objects lie in slots of shared memory that nobody
 //! touches; their keys are those of an ensemble forecast under the built-in schema `mars`.
 
 use std::process::ExitCode;

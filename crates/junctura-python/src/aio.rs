@@ -1,7 +1,7 @@
 //! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
 //!
 //! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads and wakes the tasks that
-//! `_wake_when` has entered, and `take` of each question gives its answer. An answer that nobody takes is given back with its question.
+//! `_wake_when` has entered, and `take` of each question gives its answer. An answer that is not taken is given back with its question.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -164,7 +164,7 @@ impl Answer {
     }
 }
 
-/// Calls a function of Python's, in whatever thread has read something.
+/// Calls a Python function in the thread that has read something.
 struct PythonWaker(Py<PyAny>);
 
 impl Wake for PythonWaker {
@@ -193,7 +193,7 @@ impl Places {
 
 #[pymethods]
 impl Pool {
-    /// Calls `wake`, once for each of these, when something has been read for it, in whatever thread that reads.
+    /// Calls `wake` once for each of these when something has been read for it, in the thread that reads.
     #[pyo3(signature = (wake, *on))]
     fn _wake_when(&self, wake: Py<PyAny>, on: &Bound<'_, PyTuple>) -> PyResult<Places> {
         let py = on.py();

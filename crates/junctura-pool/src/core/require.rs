@@ -132,7 +132,7 @@ impl Requirement {
         self.beginning.as_ref().map_or(0, |beginning| beginning.len())
     }
 
-    /// Its client and request; of one with a name, nobody's.
+    /// Its client and request; a requirement with a name has neither.
     pub(super) fn client(&self) -> (u32, u64) {
         match self.whose {
             Whose::Client { client, request } => (client, request),

@@ -30,7 +30,7 @@ pub(super) struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// What it has yet to look at, and the newest version when it came, if it is that of this request.
+    /// The objects that it has yet to look at, and the newest version when it came, if it is that of this request.
     pub(super) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
         ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
     }

@@ -81,7 +81,7 @@ pub struct Rules {
     pub orphan_timeout_ns: u64,
     /// How many objects go in one event before others get their turn.
     pub leaving_at_once: usize,
-    /// What concerns more objects is done in parts.
+    /// A change of more objects is done in parts.
     pub changed_at_once: usize,
     /// In a pool with more visible objects, requests that look at them are prepared.
     pub looked_at_once: usize,

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::core::interest::InterestId;
 use crate::core::require::Requirement;
 
-/// What a requirement has yet to be owed.
+/// The objects that a requirement has yet to be owed.
 pub(in crate::core) struct Beginning {
     /// In the order of the index, the next last.
     pub(super) left: Vec<u32>,
@@ -139,7 +139,7 @@ impl Core {
         while self.owe_next(which, fx) {}
     }
 
-    /// What a requirement that ends has yet to be owed of what was there.
+    /// Takes back the objects that a requirement that ends has yet to be owed.
     pub(in crate::core) fn forget_beginning(&mut self, requirement: &Requirement) {
         if let Some(beginning) = &requirement.beginning {
             self.weights.owed -= beginning.left.len();

@@ -27,7 +27,7 @@ pub enum UnfinishedChange {
     End,
     /// These names have come.
     Come(Vec<String>),
-    /// Nothing that anybody notices.
+    /// No client sees a change.
     Nothing,
 }
 

@@ -162,7 +162,7 @@ fn who_makes_a_group_of_very_many_joins_it_when_it_has_begun() {
     make(&mut world, c, 1, "g");
     make(&mut world, c, 2, "h");
     make(&mut world, c, 3, "i");
-    // Of these, one is stopped, and another one is joined by somebody else before.
+    // One of these is stopped; another client joins another one before.
     world.ask(c, 4, Request::Stop(2));
     world.follow(d, 1, |follow| {
         follow.group = Some("i".into());
@@ -215,7 +215,7 @@ fn who_joins_a_requirement_that_begins_is_answered_when_it_has() {
     world.leave(e);
     assert!(world.heard(d).is_empty());
     finish(&mut world);
-    // Who does not stand by it any more is not answered.
+    // A client that does not stand by it any more is not answered.
     assert_eq!(world.heard(d), ["1: began v3"]);
     assert_eq!(
         (world.heard(c), world.heard(e).len()),
