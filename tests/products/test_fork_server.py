@@ -14,6 +14,7 @@ import pytest
 from broker_runs import broker, client, grid_message, in_background, offer, recipes, wait_until_it_holds
 
 import junctura
+from junctura.products import _fork_server
 from junctura.products._crew import Processes, described, libraries
 from junctura.products._tasks import Job
 
@@ -67,6 +68,15 @@ def test_what_is_loaded_starts_no_thread_and_opens_no_file(tmp_path: Path) -> No
         opened = [str(one.readlink()) for one in Path(f"/proc/{fork_server}/fd").iterdir() if int(one.name) > 2]
     # In /dev/null no worker can be at another place than the others.
     assert [one for one in opened if not one.startswith(("socket:", "anon_inode:", "pipe:", "/dev/null"))] == []
+
+
+def test_what_does_not_work_is_for_workers_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_param: str) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(_fork_server, "read_tables", fail)
+    monkeypatch.setattr(_fork_server.gc, "freeze", lambda: None)
+    _fork_server._load(["junctura.no_such_module"], "t")
 
 
 def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:

@@ -53,7 +53,7 @@ def _load(libraries: Sequence[str], param: str | None) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     if param is not None:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(Exception):
             read_tables(param)
     # What is there now is never collected, so that its memory stays shared.
     gc.collect()
