@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -75,7 +76,7 @@ def test_what_does_not_work_is_for_workers_to_report(monkeypatch: pytest.MonkeyP
         raise RuntimeError
 
     monkeypatch.setattr(_fork_server, "read_tables", fail)
-    monkeypatch.setattr(_fork_server.gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     _fork_server._load(["junctura.no_such_module"], "t")
 
 
