@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from junctura.workflow._jobs import Ended, Executor, Job, Running
+from junctura.workflow._executors.jobs import Ended, Executor, Job, Running
 
 LIMIT_S = 90
 

@@ -1,4 +1,4 @@
-"""A world of tasks without processes, for the course of a run: what it does is drawn."""
+"""A world of tasks without processes, for the engine of a run: what it does is drawn."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from junctura.workflow import _events as ev
-from junctura.workflow._course import Course
-from junctura.workflow._jobs import Ended, Resources
-from junctura.workflow._tasks import PoolWanted, Start, Task, Workflow
+from junctura.workflow._engine import events as ev
+from junctura.workflow._engine.engine import Engine
+from junctura.workflow._executors.jobs import Ended, Resources
+from junctura.workflow._spec.tasks import PoolWanted, Start, Task, Workflow
 
 GOOD, BAD = Ended(0), Ended(1)
 KILLED = Ended(None, 9)
@@ -36,9 +36,9 @@ def workflow(*tasks: Task, pool: PoolWanted | None = None) -> Workflow:
 
 @dataclass
 class World:
-    """Does what the course of a run wants, notes what it did, and looks whether that was right."""
+    """Does what the engine of a run wants, notes what it did, and looks whether that was right."""
 
-    course: Course
+    engine: Engine
     chance: Draws | None = None
     # What each task offers while it runs, by its name in the file.
     offers: dict[str, list[str]] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class World:
     asked: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
-        self._do(self.course.begin())
+        self._do(self.engine.begin())
 
     def take(self, event: ev.Event) -> None:
-        self._do(self.course.take(event))
+        self._do(self.engine.take(event))
 
     def _do(self, actions: list[ev.Action]) -> None:
         for action in actions:
@@ -124,6 +124,6 @@ def world(
     memory_bytes: int | None = None,
 ) -> World:
     """A world that has begun."""
-    made = World(Course(workflow(*tasks, pool=pool), cores, past, memory_bytes))
+    made = World(Engine(workflow(*tasks, pool=pool), cores, past, memory_bytes))
     made.begin()
     return made

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from run_real import LIMIT_S
 
-from junctura.workflow._history import read
+from junctura.workflow._record.history import read
 
 ENDS = ("done", "failed", "skipped", "cancelled")
 HEAD = "workflow: w\npool: {schema: free}\ntasks:\n"

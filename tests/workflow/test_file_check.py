@@ -11,9 +11,9 @@ import pytest
 
 from junctura import _machine
 from junctura._yaml import documents
-from junctura.workflow._check import check_document, check_text, dry_run_text, start_in_words
-from junctura.workflow._reading import workflow_of
-from junctura.workflow._tasks import Start, Workflow
+from junctura.workflow._spec.check import check_document, check_text, dry_run_text, start_in_words
+from junctura.workflow._spec.reading import workflow_of
+from junctura.workflow._spec.tasks import Start, Workflow
 
 SEASON = """\
 workflow: season

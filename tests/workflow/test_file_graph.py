@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura._yaml import Wrong
-from junctura.workflow._graph import Graph
-from junctura.workflow._rails import in_columns, rails
-from junctura.workflow._tasks import Start, Task
+from junctura.workflow._spec.graph import Graph
+from junctura.workflow._spec.tasks import Start, Task
+from junctura.workflow._view.graph_drawing import in_columns, rails
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 

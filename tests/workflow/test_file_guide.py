@@ -9,9 +9,9 @@ import pytest
 
 from junctura import _machine
 from junctura._yaml import documents
-from junctura.workflow._check import check_text
-from junctura.workflow._reading import workflow_of
-from junctura.workflow._schema import RESOURCES, START, TASK, WORKFLOW
+from junctura.workflow._spec.check import check_text
+from junctura.workflow._spec.reading import workflow_of
+from junctura.workflow._spec.schema import RESOURCES, START, TASK, WORKFLOW
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/guide/workflows.md").read_text()
 FILES = re.findall(r"^workflow: .*?(?=^(?:END|```)$)", PAGE, re.M | re.S)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import junctura
 from junctura import _machine
 from junctura._yaml import Document, documents
-from junctura.workflow import _schema
-from junctura.workflow._jobs import Resources
-from junctura.workflow._reading import is_workflow, load, workflow_in, workflow_of
-from junctura.workflow._tasks import PoolWanted, Start, Task, Workflow
+from junctura.workflow._executors.jobs import Resources
+from junctura.workflow._spec import schema
+from junctura.workflow._spec.reading import is_workflow, load, workflow_in, workflow_of
+from junctura.workflow._spec.tasks import PoolWanted, Start, Task, Workflow
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
-PUBLISHED = Path(_schema.__file__).with_name("workflow.schema.json")
+PUBLISHED = Path(schema.__file__).parent.with_name("workflow.schema.json")
 GIB = 1 << 30
 
 EVERYTHING = """\
@@ -383,7 +383,7 @@ def test_programs_that_are_not_known_yet_or_not_local_are_not_looked_for() -> No
 
 
 def test_the_published_schema_is_that_of_the_reader() -> None:
-    assert PUBLISHED.read_text() == _schema.text(), "python -m junctura.workflow._schema > .../workflow.schema.json"
+    assert PUBLISHED.read_text() == schema.text(), "python -m junctura.workflow._spec.schema > .../workflow.schema.json"
     jsonschema.Draft202012Validator.check_schema(json.loads(PUBLISHED.read_text()))
     (document,) = documents(EVERYTHING.encode(), "f")
     jsonschema.validate(document.value, json.loads(PUBLISHED.read_text()))
@@ -391,7 +391,7 @@ def test_the_published_schema_is_that_of_the_reader() -> None:
 
 words = st.sampled_from(["a", "b", "sh", "{n}", "{pool}", "{", "0/to/3", "a=b", "1h", "2GiB", "unix:x", ""])
 plain = words | st.integers(-2, 200_000) | st.booleans() | st.none() | st.floats(allow_nan=False)
-keys = st.sampled_from(["a", "b", "n", *_schema.WORKFLOW.keys, *_schema.TASK.keys, *_schema.START.keys])
+keys = st.sampled_from(["a", "b", "n", *schema.WORKFLOW.keys, *schema.TASK.keys, *schema.START.keys])
 anything = st.recursive(
     plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=12
 )
@@ -405,12 +405,12 @@ def nearly(spec: Any) -> st.SearchStrategy[Any]:
 tasks = st.fixed_dictionaries(
     {"run": st.just("sh") | words},
     optional={
-        "start": nearly(_schema.START),
+        "start": nearly(schema.START),
         "matrix": st.dictionaries(st.sampled_from(["n", "m"]), anything, max_size=2),
         "users": words,
         "folder": anything,
         "limit": plain,
-        "resources": nearly(_schema.RESOURCES),
+        "resources": nearly(schema.RESOURCES),
     },
 )
 files = st.fixed_dictionaries(

@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 
 from junctura._sizes import bytes_of, seconds_of, shown_bytes, shown_seconds
 from junctura._yaml import Wrong
-from junctura.workflow._matrix import combinations
-from junctura.workflow._words import as_name, check, displayed, escaped, fill, fill_some, instance, words, written
+from junctura.workflow._spec.matrix import combinations
+from junctura.workflow._spec.placeholders import (
+    as_name,
+    check,
+    displayed,
+    escaped,
+    fill,
+    fill_some,
+    instance,
+    words,
+    written,
+)
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 WORDS = ("member", "pool", "step")

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from jobs_told import Jobs, Processes, Told, are_gone
 
 from junctura.errors import Closed
-from junctura.workflow import _keeper
-from junctura.workflow._jobs import Ended, Resources
-from junctura.workflow._local import Local
+from junctura.workflow._executors import supervisor
+from junctura.workflow._executors.jobs import Ended, Resources
+from junctura.workflow._executors.local import Local
 
 GOOD = Ended(0)
 GRACE_S = 0.2
@@ -155,7 +155,7 @@ ON_A_FULL_DISK = """
 import json, sys
 from pathlib import Path
 from jobs_told import Jobs
-from junctura.workflow._local import Local
+from junctura.workflow._executors.local import Local
 
 jobs = Jobs(Local(), Path(sys.argv[1]))
 fills = jobs.run("sh", "-c", "head -c 1M /dev/zero")
@@ -239,11 +239,11 @@ def test_a_limit_may_be_far_away(jobs: Jobs) -> None:
 
 
 def test_a_job_over_its_limit_is_not_good_even_when_it_ends_well(tmp_path: Path) -> None:
-    attempt = _keeper.Attempt({"job": 1, "grace_s": GRACE_S, "limit_s": 0.0}, 0)
+    attempt = supervisor.Attempt({"job": 1, "grace_s": GRACE_S, "limit_s": 0.0}, 0)
     attempt.is_late, attempt.cause = True, "ran longer than 0 s"
     attempt.has_ended(0)
     with (tmp_path / "log").open("w") as log:
-        ended = _keeper.ended(attempt, log.fileno())
+        ended = supervisor.ended(attempt, log.fileno())
     assert ended == {"job": 1, "code": None, "signal": None, "cause": "ran longer than 0 s"}
 
 
@@ -304,10 +304,10 @@ def test_close_ends_all_at_once_and_waits(patient: Jobs) -> None:
     tolds = [patient.start("sh", "-c", STUBBORN.format(fifo=fifo)) for fifo in fifos]
     processes = [number(fifo) for fifo in fifos]
     worker = parent(processes[0])
-    keeper = parent(worker)
+    supervisor = parent(worker)
     patient.executor.close()
     patient.executor.close()
-    assert are_gone(*processes, worker, keeper)
+    assert are_gone(*processes, worker, supervisor)
     assert {told.ended() for told in tolds} == {Ended(None, 9, "cancelled")}
     with pytest.raises(Closed):
         patient.start("true")
@@ -321,7 +321,7 @@ RUNNER = """
 import signal, sys
 from pathlib import Path
 from jobs_told import Jobs
-from junctura.workflow._local import Local
+from junctura.workflow._executors.local import Local
 
 jobs = Jobs(Local(), Path(sys.argv[1]))
 for command in sys.argv[2:]:
@@ -371,16 +371,16 @@ def test_an_idle_worker_that_is_killed_just_as_it_gets_a_job_is_told(jobs: Jobs)
     fifo, go_on = jobs.fifo("fifo"), jobs.fifo("go-on")
     told = jobs.start("sh", "-c", f"echo $$ >{fifo}; read line <{go_on}")
     worker = parent(number(fifo))
-    keeper = parent(worker)
+    supervisor = parent(worker)
     go_on.write_text("go on\n")
     assert told.ended() == GOOD
-    # Its end and the next job are there when the keeper looks.
+    # Its end and the next job are there when the supervisor looks.
     left = Processes(worker)
-    os.kill(keeper, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGSTOP)
     os.kill(worker, signal.SIGKILL)
     left.wait_until_gone()
     lost = jobs.start("true")
-    os.kill(keeper, signal.SIGCONT)
+    os.kill(supervisor, signal.SIGCONT)
     assert lost.ended() == Ended(None, cause="the process that keeps it was killed")
     assert jobs.run("true") == GOOD
 

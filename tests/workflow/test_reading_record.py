@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura import errors
-from junctura.workflow import _history
-from junctura.workflow._history import History, history, lines, read
-from junctura.workflow._waits import Attribution, Clock
+from junctura.workflow._record import history as history_module
+from junctura.workflow._record.critical_path import Attribution, Clock
+from junctura.workflow._record.history import History, history, lines, read
 
 sys.path.insert(0, str(Path(__file__).parent))
 import example_records as examples
@@ -136,9 +136,9 @@ def test_a_later_format_is_refused() -> None:
 
 
 def test_limits_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_history, "_TASKS_MAX", 2)
-    monkeypatch.setattr(_history, "_ATTEMPTS_MAX", 2)
-    monkeypatch.setattr(_history, "_EVENTS_MAX", 2)
+    monkeypatch.setattr(history_module, "_TASKS_MAX", 2)
+    monkeypatch.setattr(history_module, "_ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(history_module, "_EVENTS_MAX", 2)
     with pytest.raises(errors.LimitExceeded, match="more than 2 tasks"):
         of(*({"kind": "ready", "at": 101, "task": str(n)} for n in range(3)))
     with pytest.raises(errors.LimitExceeded, match="more than 2 attempts"):
@@ -155,7 +155,7 @@ def test_a_record_of_very_many_bytes_is_refused_before_it_is_read(tmp_path: Path
 
 
 def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_history, "_LINE_BYTES_MAX", 32)
+    monkeypatch.setattr(history_module, "_LINE_BYTES_MAX", 32)
     record = json.dumps(RUN).encode() + b"\n"
     file = io.BytesIO(record + b'{"kind": 1}\n' + record[:-1])
     assert len(record) > 32 and list(lines(file)) == [None, {"kind": 1}]

@@ -17,10 +17,10 @@ from run_real import LIMIT_S, Real
 
 import junctura
 from junctura.errors import Conflict
-from junctura.workflow._jobs import Ended, Executor, Job, Running
-from junctura.workflow._local import Local
-from junctura.workflow._reading import load
-from junctura.workflow._run import run
+from junctura.workflow._engine.run import run
+from junctura.workflow._executors.jobs import Ended, Executor, Job, Running
+from junctura.workflow._executors.local import Local
+from junctura.workflow._spec.reading import load
 
 TASKS = "workflow: test\ntasks:\n"
 COMMAND = [sys.executable, "-m", "junctura.workflow", "flow.yaml", "--quiet"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import junctura
-from junctura.workflow import _events as ev
-from junctura.workflow._local import Local
-from junctura.workflow._pool import Server, Watch
-from junctura.workflow._tasks import PoolWanted
+from junctura.workflow._engine import events as ev
+from junctura.workflow._engine.pool import Server, Watch
+from junctura.workflow._executors.local import Local
+from junctura.workflow._spec.tasks import PoolWanted
 
 
 class Told(queue.SimpleQueue[ev.Event]):

@@ -17,8 +17,8 @@ from jobs_told import LIMIT_S, Jobs, Told
 from slurm import CORES, NODES, Slurm
 
 from junctura.errors import Closed, InvalidArgument
-from junctura.workflow._jobs import Ended, Resources
-from junctura.workflow._psij import Batch
+from junctura.workflow._executors.batch import Batch
+from junctura.workflow._executors.jobs import Ended, Resources
 
 GOOD = Ended(0)
 POLL_S = 0.1

@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura import errors
-from junctura.workflow._history import History, history
-from junctura.workflow._saying import clean, seconds, size
+from junctura.workflow._record.critical_path import Attribution
+from junctura.workflow._record.history import History, history
 from junctura.workflow._timeline import counts
 from junctura.workflow._timeline import page as pages
 from junctura.workflow._timeline.clock import Axis
 from junctura.workflow._timeline.folding import OTHERS, groups
 from junctura.workflow._timeline.page import page
-from junctura.workflow._waits import Attribution
+from junctura.workflow._view.text_format import clean, seconds, size
 from junctura.workflow.timeline import main, timeline
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura._screen import Screen
-from junctura.workflow._view import View
+from junctura.workflow._view.status_table import View
 
 sys.path.insert(0, str(Path(__file__).parent))
 import example_records as examples

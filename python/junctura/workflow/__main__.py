@@ -15,15 +15,15 @@ from typing import Any
 
 from junctura._screen import say, status_of
 from junctura.errors import Error, InvalidArgument
-from junctura.workflow._check import check_document, check_text, dry_run_text
-from junctura.workflow._executors import executors
-from junctura.workflow._folders import drop, fresh, lead_to
-from junctura.workflow._history import RECORD, Line, lines
-from junctura.workflow._reading import load
-from junctura.workflow._run import Ran, run
-from junctura.workflow._saying import last_lines
-from junctura.workflow._tasks import Workflow
-from junctura.workflow._view import View
+from junctura.workflow._engine.run import Ran, run
+from junctura.workflow._executors.choice import executors
+from junctura.workflow._record.history import RECORD, Line, lines
+from junctura.workflow._record.run_folder import drop, fresh, lead_to
+from junctura.workflow._spec.check import check_document, check_text, dry_run_text
+from junctura.workflow._spec.reading import load
+from junctura.workflow._spec.tasks import Workflow
+from junctura.workflow._view.status_table import View
+from junctura.workflow._view.text_format import last_lines
 from junctura.workflow.timeline import timeline
 
 # So many of what failed are shown; --json and the record have all.

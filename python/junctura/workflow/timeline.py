@@ -14,7 +14,7 @@ from pathlib import Path
 
 from junctura._screen import say, status_of
 from junctura.errors import Error, Io
-from junctura.workflow._history import read
+from junctura.workflow._record.history import read
 from junctura.workflow._timeline.page import page
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from junctura.workflow._saying import clean
+from junctura.workflow._view.text_format import clean
 
 _TITLE_LINES_MAX = 16
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from junctura.workflow._history import History
-from junctura.workflow._waits import Clock
+from junctura.workflow._record.critical_path import Clock
+from junctura.workflow._record.history import History
 
 _GAP = 26.0
 # Sums of seconds that are meant to be the same.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from junctura.workflow._history import Course, History
-from junctura.workflow._saying import seconds
+from junctura.workflow._record.critical_path import Attribution, Link
+from junctura.workflow._record.history import Course, History
 from junctura.workflow._timeline import canvas, counts
 from junctura.workflow._timeline.canvas import Canvas, number
 from junctura.workflow._timeline.clock import Axis
 from junctura.workflow._timeline.folding import Group, groups
 from junctura.workflow._timeline.pool import PoolLanes
 from junctura.workflow._timeline.tasks import Place, Tasks
-from junctura.workflow._waits import Attribution, Link
+from junctura.workflow._view.text_format import seconds
 
 WIDTH = 1240.0
 _LEFT, _RIGHT = 184.0, 1142.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from junctura.workflow._history import Attempt, Course, History
+from junctura.workflow._record.history import Attempt, Course, History
 
 # So many rows can be read on one page.
 _ROWS_MAX = 64

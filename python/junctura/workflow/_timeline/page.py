@@ -7,12 +7,12 @@ import hashlib
 from datetime import datetime, timezone
 from pathlib import Path
 
-from junctura.workflow._history import Course, History
-from junctura.workflow._saying import clean, count, seconds, size
+from junctura.workflow._record.critical_path import Attribution, Link
+from junctura.workflow._record.history import Course, History
 from junctura.workflow._timeline import telling
 from junctura.workflow._timeline.canvas import escape
 from junctura.workflow._timeline.drawing import Drawing, cores
-from junctura.workflow._waits import Attribution, Link
+from junctura.workflow._view.text_format import clean, count, seconds, size
 
 _ROWS_MAX = 5000
 _LINKS_SHOWN = 40

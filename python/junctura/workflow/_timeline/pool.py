@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from junctura.workflow._history import Event, History
-from junctura.workflow._saying import clean, count, seconds, size
+from junctura.workflow._record.history import Event, History
 from junctura.workflow._timeline.canvas import Canvas, number
 from junctura.workflow._timeline.clock import Axis
+from junctura.workflow._view.text_format import clean, count, seconds, size
 
 _TICKS_MAX = 320
 _KINDS = ("offered", "completed", "joined", "left")

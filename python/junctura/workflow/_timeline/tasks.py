@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from junctura.workflow._history import Attempt, Course, History
-from junctura.workflow._saying import count, seconds
+from junctura.workflow._record.critical_path import Attribution
+from junctura.workflow._record.history import Attempt, Course, History
 from junctura.workflow._timeline import counts, telling
 from junctura.workflow._timeline.canvas import Canvas
 from junctura.workflow._timeline.clock import Axis
 from junctura.workflow._timeline.folding import Group
-from junctura.workflow._waits import Attribution
+from junctura.workflow._view.text_format import count, seconds
 
 _HUES = 6
 _STRIP = 24.0

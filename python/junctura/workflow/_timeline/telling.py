@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from junctura.workflow._history import Attempt, Course, History
-from junctura.workflow._saying import clean, seconds
-from junctura.workflow._waits import Attribution, Clock
+from junctura.workflow._record.critical_path import Attribution, Clock
+from junctura.workflow._record.history import Attempt, Course, History
+from junctura.workflow._view.text_format import clean, seconds
 
 _SHOWN = 8
 

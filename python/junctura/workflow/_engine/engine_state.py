@@ -1,0 +1,231 @@
+"""The state of each task in the engine, and which tasks wait for it."""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from junctura.workflow._engine.events import Offered
+from junctura.workflow._spec.tasks import Task
+
+
+class Phase(enum.Enum):
+    """How far a task is.
+
+    ``waiting -> queued -> launched -> running -> done | failed``, back to ``queued`` for another attempt, and to
+    ``skipped`` or ``cancelled`` from where it has not been launched.
+    """
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    LAUNCHED = "launched"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+LIVE = (Phase.LAUNCHED, Phase.RUNNING)
+OVER = (Phase.DONE, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED)
+
+
+@dataclass(eq=False)
+class TaskState:
+    """A task of the run: one that can be begun, or the `each` after which those for objects are made.
+
+    Attributes
+    ----------
+    attempt
+        Of now, or the last one; those of a run that is resumed count.
+    tries_left
+        How often it may still be begun.
+    has_begun
+        Whether an attempt ever ran.
+    is_asked
+        Whether it was told to end.
+    sight
+        The object that it is for, or that made it start.
+    template
+        Of which `each` it is made.
+    again
+        It is for an object that an earlier run saw, and waits until that is seen again.
+    open, bad, seen
+        Of an `each`: how many of its tasks have not ended, how many did not end well, and of how many objects it knows.
+    is_closed
+        Of an `each`: no more are made.
+    cause
+        Of an `each`: why it fails, besides by its tasks.
+    was_done
+        Whether an earlier run had it done.
+    users_left
+        Of a service: how many of its users are not over.
+
+    """
+
+    task: Task
+    phase: Phase = Phase.WAITING
+    attempt: int = 0
+    tries_left: int = 1
+    has_begun: bool = False
+    is_asked: bool = False
+    sight: Offered | None = None
+    template: TaskState | None = None
+    again: bool = False
+    open: int = 0
+    bad: int = 0
+    seen: int = 0
+    is_closed: bool = False
+    cause: str = ""
+    was_done: bool = False
+    users_left: int = 0
+
+    @property
+    def is_template(self) -> bool:
+        return self.task.start.each is not None and self.template is None
+
+    @property
+    def is_live(self) -> bool:
+        return self.phase in LIVE
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase in OVER
+
+    @property
+    def is_well(self) -> bool:
+        """Whether those that wait for it may start."""
+        return self.phase is Phase.DONE or (self.phase is Phase.FAILED and self.task.may_fail)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an `each` with a count has seen as many."""
+        return self.task.start.count is not None and self.seen >= self.task.start.count
+
+
+@dataclass
+class Group:
+    """All tasks that one name stands for, counted."""
+
+    is_service: bool
+    total: int = 0
+    well: int = 0
+    begun: int = 0
+    # The first that ended otherwise.
+    bad: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether those that wait for it may start."""
+        return (self.begun if self.is_service else self.well) == self.total
+
+
+def reason(part: TaskState, present: Iterable[str]) -> dict[str, Any]:
+    """Why a task may start, as the record says it."""
+    start = part.task.start
+    if part.sight is not None:
+        sight = part.sight
+        words = {"kind": "object", "object": sight.key, "version": sight.version, "selector": sight.selector}
+        return {**words, "attributes": dict(sight.attributes), "offered_at": sight.at}
+    if start.bundle is not None:
+        return {"kind": "bundle", "bundle": start.bundle}
+    if start.joined:
+        return {"kind": "joined", "clients": sorted({name for name in present if fits(name, start.joined)})}
+    if start.after:
+        return {"kind": "after", "tasks": list(start.after)}
+    return {"kind": "start"}
+
+
+def fits(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a component is meant by one of the patterns."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+class Ties:
+    """Who waits for whom: tasks, and names of the file that stand for several.
+
+    A service runs before those that use it begin, unless it waits itself for something in the pool, which may come of
+    them, or for one of them. That which serves the pool is used by all for which it does not wait, services too.
+
+    Parameters
+    ----------
+    tasks
+        All.
+    server
+        Which of them serves the pool.
+
+    Attributes
+    ----------
+    needs
+        Of each task: whose end, or of services whose beginning, it waits for; as said, and the services that it uses.
+    users
+        Of each service the tasks for which it runs.
+
+    """
+
+    def __init__(self, tasks: Sequence[Task], server: str | None = None) -> None:
+        self.needs = {task.name: task.start.after for task in tasks}
+        self.users: dict[str, frozenset[str]] = {}
+        # Those that one name stands for.
+        self._members: dict[str, list[str]] = {}
+        for task in tasks:
+            if task.of != task.name:
+                self._members.setdefault(task.of, []).append(task.name)
+        hesitant = {task.name for task in tasks if waits_in_pool(task)}
+        services = [task for task in tasks if task.service]
+        if server is not None:
+            self.users[server] = frozenset(self.needs) - {server, *_reached(self._edges, [server])}
+            self._precede(server, self.users[server])
+        for service in services:
+            if service.name != server:
+                before = _reached(self._edges, [service.name])
+                self.users[service.name] = self._used_by(service, tasks, before)
+        for service in services:
+            before = _reached(self._edges, [service.name])
+            if not hesitant & {service.name, *before}:
+                self._precede(service.name, self.users[service.name] - before)
+        self._behind: dict[str, frozenset[str]] = {}
+
+    def behind(self, name: str) -> frozenset[str]:
+        """Those that wait for a task, and those that wait for them."""
+        if not self._behind:
+            askers: dict[str, list[str]] = {}
+            for asker in (*self.needs, *self._members):
+                for asked in self._edges(asker):
+                    askers.setdefault(asked, []).append(asker)
+            for one in self.needs:
+                self._behind[one] = frozenset(_reached(lambda asked: askers.get(asked, ()), [one]))
+        return self._behind[name]
+
+    def _precede(self, service: str, users: Iterable[str]) -> None:
+        for user in sorted(users):
+            if service not in self.needs[user]:
+                self.needs[user] = (*self.needs[user], service)
+
+    def _edges(self, name: str) -> Sequence[str]:
+        return self._members.get(name, ()) or self.needs.get(name, ())
+
+    def _used_by(self, service: Task, tasks: Sequence[Task], before: set[str]) -> frozenset[str]:
+        named = {one for user in service.users for one in self._members.get(user, [user])} & self.needs.keys()
+        everyone = [task.name for task in tasks if not task.service]
+        return frozenset(named - {service.name} or set(everyone) - before or everyone)
+
+
+def waits_in_pool(task: Task) -> bool:
+    """Whether it starts when something is there in the pool."""
+    start = task.start
+    return start.on is not None or start.bundle is not None or bool(start.joined) or start.each is not None
+
+
+def _reached(edges: Callable[[str], Sequence[str]], names: Iterable[str]) -> set[str]:
+    """What can be come to from names, without themselves unless there is a way back."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        fresh = [one for one in edges(left.pop()) if one not in found]
+        found.update(fresh)
+        left += fresh
+    return found

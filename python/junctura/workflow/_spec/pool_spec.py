@@ -1,0 +1,117 @@
+"""The pool of a workflow as its file specifies it, and the selectors and bundles that tasks wait for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from junctura import Schema, Selector, _machine
+from junctura._sizes import bytes_of, shown_bytes
+from junctura._yaml import Wrong, at, nearest
+from junctura.errors import Error, InvalidSelector
+from junctura.workflow._spec.tasks import PoolWanted
+
+_BUNDLE = re.compile(r"[A-Za-z0-9._+:=,@-]+(/[A-Za-z0-9._+:=,@-]+){0,15}")
+_BUNDLE_MAX = 512
+_BUILT_IN = {name: Schema.builtin(name) for name in Schema.BUILTIN_NAMES}
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A pool that is wanted; its schema where that is known, which is so of the run's own."""
+
+    wanted: PoolWanted
+    schema: Schema | None
+
+    def attributes(self, selector: str) -> tuple[str, ...] | None:
+        """What the objects that a selector is for may have; None: anything."""
+        if self.schema is None or self.schema.is_open or _cause(selector, self.schema):
+            return None
+        return tuple(self.schema.attributes)
+
+    def check_selector(self, selector: str) -> None:
+        """That objects can match it.
+
+        Raises
+        ------
+        Wrong
+            No schema that the pool has, or of a served one may have, can read it.
+
+        """
+        # Every pool has those that are built in, too.
+        causes = {name: _cause(selector, schema) for name, schema in _BUILT_IN.items()}
+        if self.schema is not None:
+            causes["its own"] = _cause(selector, self.schema)
+        if not all(causes.values()):
+            return
+        if self.schema is not None:
+            raise Wrong(causes["its own"])
+        if len(set(causes.values())) == 1:
+            raise Wrong(causes["free"])
+
+
+def meeting(said: Any, folder: Path) -> Meeting:
+    """The pool that a file says.
+
+    Raises
+    ------
+    Wrong
+        Its schema is not there, its memory is more than the machine has, or it is a task that says so.
+
+    """
+    if isinstance(said, str):
+        return Meeting(PoolWanted(url=said), None)
+    if "service" in said:
+        if others := sorted(said.keys() - {"service"}):
+            raise Wrong(f'"{said["service"][:60]}" serves it, and says that', others[0])
+        return Meeting(PoolWanted(service=said["service"]), None)
+    memory = None
+    if "memory" in said:
+        with at("memory"):
+            memory = bytes_of(said["memory"])
+            if memory > (most := _machine.memory_bytes()):
+                raise Wrong(f"{shown_bytes(memory)} are more than the {shown_bytes(most)} of this machine")
+    name = said.get("schema", "mars")
+    with at("schema"):
+        schema, where = _schema(name, folder)
+    spill = Path(said["spill"]) if "spill" in said else None
+    return Meeting(PoolWanted(schema=where, memory_bytes=memory, spill=spill), schema)
+
+
+def _schema(name: str, folder: Path) -> tuple[Schema, str]:
+    """A schema, and how a server is told of it."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name], name
+    file = folder / name
+    try:
+        return Schema.from_yaml(file.read_text()), str(file)
+    except FileNotFoundError:
+        raise Wrong(f'there is no schema "{name}", and no such file{nearest(name, _BUILT_IN)}') from None
+    except (OSError, ValueError) as error:
+        raise Wrong(str(error)) from error
+    except Error as error:
+        raise Wrong(f"{name}: {error.subject}: {error.cause}") from error
+
+
+def check_bundle(path: str) -> None:
+    """That a bundle can be called so.
+
+    Raises
+    ------
+    Wrong
+        It cannot.
+
+    """
+    if len(path) > _BUNDLE_MAX or not _BUNDLE.fullmatch(path):
+        raise Wrong(f'"{path[:60]}" is no name of a bundle: up to 16 parts between /, of letters, digits and ._+:-=,@')
+
+
+def _cause(selector: str, schema: Schema) -> str:
+    """Why a schema cannot read a selector; empty if it can."""
+    try:
+        Selector(selector, schema)
+    except InvalidSelector as error:
+        return f"{error.subject}: {error.cause}"
+    return ""

@@ -1,0 +1,1 @@
+"""What a terminal shows of a workflow: its graph, and the progress of a run."""
