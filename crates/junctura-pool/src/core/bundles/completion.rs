@@ -1,0 +1,385 @@
+//! How bundles end: they become visible, or are aborted.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, events};
+use junctura_wire::fixed::{CompletedHead, MemberVersion};
+use junctura_wire::frame::BODY_BYTES_MAX;
+
+use super::{Member, Phase};
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::objects::object::{Keep, State, Until};
+use crate::core::objects::order::Sorting;
+
+/// As many versions as a frame has room for.
+const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
+
+/// What each of those who staged something is told, by its client and the request that has the bundle open.
+type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
+
+impl Core {
+    /// Its opener says that a bundle has all its members.
+    pub(in crate::core) fn seal(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        which: u64,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let number = self.bundle_of(client, which)?;
+        let bundle = self.open_one(number)?;
+        let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
+        if let Some(declared) = bundle.terms.declared {
+            return conflict(format!("{} of {declared} members are there", bundle.there()));
+        }
+        let is_open = |number: &&u64| self.bundles.get(**number).is_some_and(|one| one.phase == Phase::Open);
+        if let Some(inner) = bundle.nested.iter().find(is_open) {
+            let inner = self
+                .bundles
+                .get(*inner)
+                .map_or_else(String::new, super::Bundle::subject);
+            return conflict(format!("{inner} is nested in it and is not complete"));
+        }
+        let objects = self.bundles.objects_within(number);
+        self.complete(now, number, Some(client), fx);
+        self.answer_completing(now, (client, request), number, objects, fx);
+        Ok(())
+    }
+
+    /// Its opener gives a bundle up.
+    pub(in crate::core) fn abort(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        which: u64,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let number = self.bundle_of(client, which)?;
+        self.open_one(number)?;
+        let objects = self.bundles.objects_within(number);
+        self.abort_bundle(now, number, Some((client, which)), "a producer gave it up", fx);
+        fx.reply(client, request, &Reply::Done(objects));
+        Ok(())
+    }
+
+    /// A bundle that has the number of members that was declared is complete.
+    pub(super) fn complete_if_whole(&mut self, now: Nanoseconds, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
+        if self.bundles.get(number).is_some_and(whole) {
+            self.complete(now, number, by, fx);
+        }
+    }
+
+    fn complete(&mut self, now: Nanoseconds, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        bundle.phase = Phase::Complete;
+        let parent = bundle.parent;
+        self.watch_bundle(now, number);
+        match parent {
+            None => self.reveal(now, number, by, fx),
+            Some(above) => {
+                if let Some(parent) = self.bundles.table.get_mut(&above) {
+                    parent.nested_complete += 1;
+                }
+                self.complete_if_whole(now, above, by, fx);
+            }
+        }
+    }
+
+    /// Makes all of a tree visible, at one point in the order.
+    fn reveal(&mut self, now: Nanoseconds, root: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let tree = self.bundles.tree(root);
+        let members = self.members_in_order(root);
+        let first = if members.is_empty() { 0 } else { self.sequence + 1 };
+        let mut told = Told::new();
+        let mut rest = members.len() as u32;
+        for (key, member) in &members {
+            self.unpin(*key, member);
+            rest -= 1;
+            self.objects[member.object as usize].rest = rest;
+            let sequence = self.reveal_one(now, *key, member, fx);
+            told.entry(member.by).or_default().push(MemberVersion {
+                request: member.request.into(),
+                sequence: sequence.into(),
+            });
+        }
+        self.await_members(root, &tree, &members);
+        for number in tree {
+            self.became_visible(number, first, members.len() as u64, &told, by, fx);
+        }
+        self.forget_surplus_bundles();
+    }
+
+    /// Takes the members of a root out, in the order of their keys.
+    fn members_in_order(&mut self, root: u64) -> Vec<(u128, Member)> {
+        let Some(root) = self.bundles.table.get_mut(&root) else {
+            return Vec::new();
+        };
+        let (mut members, sorted) = (std::mem::take(&mut root.members), std::mem::take(&mut root.sorted));
+        let keys = sorted.into_values();
+        let mut in_order: Vec<_> = keys.filter_map(|key| Some((key, members.remove(key)?))).collect();
+        if !members.is_empty() {
+            in_order.extend(members.into_entries());
+            let by_key = Sorting::default();
+            in_order.sort_unstable_by(|(_, a), (_, b)| self.compare(&by_key, a.object, b.object));
+        }
+        in_order
+    }
+
+    fn reveal_one(&mut self, now: Nanoseconds, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+        self.see_off_key(key, fx);
+        if let Some(earlier) = self.find_key(key) {
+            self.supersede(now, earlier, fx);
+        }
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let object = &mut self.objects[member.object as usize];
+        object.state = State::Visible;
+        object.sequence = sequence;
+        match self.bundles.table.get_mut(&member.bundle) {
+            Some(bundle) if bundle.path.is_some() => {
+                bundle.visible += 1;
+                if member.keep == Keep::Together {
+                    bundle.together.insert(sequence, member.object);
+                }
+            }
+            _ => object.bundle = 0,
+        }
+        self.appear(now, member.object, member.keep, fx);
+        sequence
+    }
+
+    /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
+    fn became_visible(
+        &mut self,
+        number: u64,
+        first: u64,
+        objects: u64,
+        told: &Told,
+        by: Option<u32>,
+        fx: &mut impl Effects,
+    ) {
+        self.bundles.open -= 1;
+        self.bundles.completed += 1;
+        self.tell_about_bundle(number, events::COMPLETED, by, "", fx);
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        bundle.phase = Phase::Visible;
+        bundle.first = first;
+        bundle.bytes = 0;
+        let openers = std::mem::take(&mut bundle.openers);
+        bundle.openers_below = 0;
+        let is_over = bundle.visible == 0;
+        if bundle.path.is_none() {
+            self.bundles.table.remove(&number);
+        } else if is_over {
+            self.bundles.past.push_back((self.now, number));
+        }
+        for opener in openers {
+            let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
+            self.tell_completed(number, opener, (first, objects), versions, fx);
+        }
+    }
+
+    /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
+    pub(super) fn abort_bundle(
+        &mut self,
+        now: Nanoseconds,
+        number: u64,
+        by: Option<(u32, u64)>,
+        why: &str,
+        fx: &mut impl Effects,
+    ) {
+        let tree = self.bundles.tree(number);
+        let Some(bundle) = self.bundles.get(number) else {
+            return;
+        };
+        let (root, parent, openers) = (bundle.root, bundle.parent, bundle.openers_below);
+        for &one in &tree {
+            self.tell_about_bundle(one, events::ABORTED, by.map(|(client, _)| client), why, fx);
+            self.end_openers(one, by, why, fx);
+        }
+        let within: BTreeSet<u64> = tree.iter().copied().collect();
+        let staged = self
+            .bundles
+            .table
+            .get_mut(&root)
+            .map(|root| root.members.take_if(|member| within.contains(&member.bundle)));
+        let mut staged = staged.unwrap_or_default();
+        staged.sort_unstable_by_key(|(_, member)| member.object);
+        self.freed.gathers = true;
+        for (key, member) in staged {
+            self.unpin(key, &member);
+            self.drop_staged(now, member.object, fx);
+        }
+        self.freed.gathers = false;
+        self.freed.tell(fx);
+        for one in tree {
+            self.forget_aborted(one);
+        }
+        if let Some(above) = parent {
+            if let Some(parent) = self.bundles.table.get_mut(&above) {
+                parent.nested.remove(&number);
+            }
+            self.count_openers(now, above, -(openers as i32));
+        }
+        self.memory_freed = true;
+    }
+
+    fn end_openers(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        let openers = std::mem::take(&mut bundle.openers);
+        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
+        for (client, request) in openers {
+            self.settle_pending(client, request);
+            if by != Some((client, request)) {
+                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+            }
+        }
+    }
+
+    fn forget_aborted(&mut self, number: u64) {
+        let Some(bundle) = self.bundles.table.remove(&number) else {
+            return;
+        };
+        self.bundles.open -= 1;
+        self.bundles.aborted += 1;
+        if bundle.orphaned.is_some() {
+            self.timers.cancel(super::NOBODY, super::TIMERS_OF_BUNDLES | number);
+        }
+        if let Some(path) = &bundle.path {
+            self.bundles.paths.remove(path);
+        }
+    }
+
+    /// Nobody has had a bundle open for as long as it stays without.
+    pub(in crate::core) fn orphan(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
+        if let Some(bundle) = self.bundles.table.get_mut(&number) {
+            bundle.orphaned = None;
+            self.abort_bundle(now, number, None, "all its producers are gone", fx);
+        }
+    }
+
+    /// The pool takes nothing new: what is not complete will never be.
+    pub(in crate::core) fn abort_all_bundles(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        let table = self.bundles.table.iter();
+        let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != Phase::Visible);
+        let roots: Vec<u64> = roots.map(|(&number, _)| number).collect();
+        for number in roots {
+            self.abort_bundle(now, number, None, "the pool drains", fx);
+        }
+    }
+
+    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
+    pub(in crate::core) fn one_fewer_of(&mut self, number: u64, id: u32, was_together: bool) {
+        let sequence = self.objects[id as usize].sequence;
+        if let Some(bundle) = self.bundles.table.get_mut(&number) {
+            bundle.visible -= 1;
+            if was_together {
+                bundle.together.remove(&sequence);
+            }
+            // While its tree is being made visible, a newer version may take the place of one that has just appeared.
+            if bundle.visible == 0 && bundle.phase == Phase::Visible {
+                self.bundles.past.push_back((self.now, number));
+            }
+            if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
+                self.bundles.abandoned.push(number);
+            }
+        }
+    }
+
+    /// A bundle of which nothing is left but what stays as long as the others.
+    pub(in crate::core) fn next_abandoned(&mut self) -> Option<u64> {
+        self.bundles.abandoned.pop()
+    }
+
+    /// What stays as long as the others of its bundle goes when these have gone.
+    pub(in crate::core) fn let_the_rest_go(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
+        let bundle = self.bundles.table.get_mut(&number);
+        let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
+        for (sequence, id) in rest.into_iter().flatten() {
+            let Some(object) = self.objects.get_mut(id as usize) else {
+                continue;
+            };
+            if object.sequence == sequence && object.until == Until::Together {
+                object.until = Until::Over;
+                self.settle_in_turn(now, id, fx);
+            }
+        }
+    }
+
+    /// When the next path of the past is to be forgotten.
+    pub(in crate::core) fn next_past_bundle(&self) -> Option<Nanoseconds> {
+        let (since, _) = self.bundles.past.front()?;
+        Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
+    }
+
+    /// Forgets paths whose time is over.
+    pub(in crate::core) fn forget_past_bundles(&mut self, now: Nanoseconds) {
+        while self.next_past_bundle().is_some_and(|at| at <= now)
+            && let Some((_, number)) = self.bundles.past.pop_front()
+        {
+            self.forget_bundle(number);
+        }
+    }
+
+    /// More are remembered than may be: those go first of which nothing is left, then the oldest.
+    fn forget_surplus_bundles(&mut self) {
+        let limit = self.config.limits.bundles_remembered;
+        while self.bundles.table.len() - self.bundles.open > limit {
+            let past = self.bundles.past.pop_front().map(|(_, number)| number);
+            let table = &self.bundles.table;
+            let oldest = || {
+                table
+                    .iter()
+                    .find(|(_, one)| one.phase == Phase::Visible && one.together.is_empty())
+                    .map(|(&number, _)| number)
+            };
+            let Some(number) = past.or_else(oldest) else { return };
+            self.forget_bundle(number);
+        }
+    }
+
+    fn forget_bundle(&mut self, number: u64) {
+        let path = self.bundles.table.remove(&number).and_then(|bundle| bundle.path);
+        if let Some(path) = path {
+            self.bundles.paths.remove(&path);
+        }
+    }
+}
+
+pub(super) fn send_completed(
+    (client, request): (u32, u64),
+    first: u64,
+    objects: u64,
+    versions: &[MemberVersion],
+    fx: &mut impl Effects,
+) {
+    let mut rest = versions;
+    loop {
+        let (members, later) = rest.split_at(rest.len().min(VERSIONS_PER_FRAME));
+        rest = later;
+        let head = CompletedHead {
+            first: first.into(),
+            objects: objects.into(),
+            more: u32::from(!rest.is_empty()).into(),
+            reserved: 0.into(),
+        };
+        fx.reply(client, request, &Reply::Completed { head, members });
+        if rest.is_empty() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Who is connected, what they hold, and what happens when they go.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hashbrown::HashSet;
+use junctura_model::limits::SCHEMA_BYTES_MAX;
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_wire::body::{self, Hello, Welcome, events};
+use junctura_wire::{Reply, VERSION};
+use slab::Slab;
+
+use crate::Effects;
+use crate::core::durability::Awaits;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::interest::InterestId;
+use crate::core::interests::requirement::Requirement;
+use crate::core::objects::list::Listing;
+use crate::core::objects::offer::WaitingOffer;
+
+/// Who a client says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// By which way it comes; empty: it did not say.
+    pub route: String,
+}
+
+/// An object that was delivered and not released yet.
+pub(in crate::core) struct Held {
+    pub(in crate::core) object: u32,
+    pub(in crate::core) sequence: u64,
+    /// The follow, or the requirement, through which it came.
+    pub(in crate::core) via: Option<Via>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::core) struct Via {
+    pub(in crate::core) follow: Option<InterestId>,
+    pub(in crate::core) requirement: Option<InterestId>,
+}
+
+/// A request that is not over.
+pub(in crate::core) enum Pending {
+    Demand(u32),
+    Follow(u32),
+    Subscription(u32),
+    Requirement(u32),
+    /// Of a requirement with a name.
+    Use(u32),
+    /// It has this bundle open, or had when it became visible.
+    Bundle(u64),
+    List(Box<Listing>),
+    /// By its place among those that wait.
+    Lease(u64),
+    Withdrawal(u32),
+    Drain,
+    /// It waits behind offers.
+    Sync,
+    /// An offer whose object is to be archived, or what completed a bundle with such members.
+    Durable(Awaits),
+}
+
+impl Pending {
+    /// The requirement that ends with it.
+    fn requirement(&self) -> Option<u32> {
+        match self {
+            Self::Requirement(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(in crate::core) struct Client {
+    pub(in crate::core) peer: Option<Peer>,
+    /// Which of the programs it belongs to that the pool is for.
+    component: Option<usize>,
+    pub(in crate::core) offer_timeout: Option<Nanoseconds>,
+    pub(in crate::core) held: Slab<Held>,
+    /// The places of what it holds, the newest first, while it leaves in turns.
+    leaves: Vec<usize>,
+    pub(in crate::core) pending: BTreeMap<u64, Pending>,
+    /// Segments that it may map read-only.
+    pub(in crate::core) segments: HashSet<u32>,
+    pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
+    /// Follows that may give it no more until it releases something, whatever it came through.
+    pub(in crate::core) paused: BTreeSet<u32>,
+    /// The sets of names that its offers may be retained for, by the numbers that it was told.
+    pub(in crate::core) consumers: Vec<u32>,
+    /// What it said has left so much for later ([`crate::core::deferred`]).
+    pub(in crate::core) left: u64,
+    /// Bytes of its standing selectors.
+    pub(in crate::core) selector_bytes: usize,
+    /// Bytes of its offers that wait, besides payloads in shared memory.
+    pub(in crate::core) waiting_offer_bytes: usize,
+    pub(in crate::core) errors: u32,
+    pub(in crate::core) offered: u64,
+    pub(in crate::core) delivered: u64,
+}
+
+impl Client {
+    /// Whether a request of its stands for a requirement.
+    pub(in crate::core) fn stands_by(&self, request: u64, requirement: u32) -> bool {
+        let pending = self.pending.get(&request);
+        matches!(pending, Some(&(Pending::Requirement(id) | Pending::Use(id))) if id == requirement)
+    }
+
+    pub(in crate::core) fn is_known(&self) -> bool {
+        self.peer.is_some()
+    }
+}
+
+impl Core {
+    /// Someone connected; gives the number under which the client is known from here on.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when there are too many clients.
+    pub fn join(&mut self) -> Result<u32> {
+        if self.clients.len() >= self.config.limits.clients {
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "clients",
+                format!("the pool takes {} at once", self.config.limits.clients),
+            ));
+        }
+        self.clients_seen += 1;
+        self.clients.insert(self.clients_seen, Client::default());
+        Ok(self.clients_seen)
+    }
+
+    pub(in crate::core) fn hello(
+        &mut self,
+        client: u32,
+        number: u64,
+        hello: &Hello<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if hello.version != VERSION {
+            let cause = format!(
+                "the client speaks version {}, the server version {VERSION}",
+                hello.version
+            );
+            return Err(Error::new(Code::Unsupported, "wire format", cause));
+        }
+        self.agree_on_schemas(&hello.schemas)?;
+        let peer = Peer {
+            name: clip(&hello.name),
+            host: clip(&hello.host),
+            pid: hello.pid,
+            route: hello.route.as_deref().map(clip).unwrap_or_default(),
+        };
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
+            state.peer = Some(peer);
+            state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
+        }
+        fx.reply(
+            client,
+            number,
+            &Reply::Welcome(Welcome {
+                version: VERSION,
+                incarnation: self.config.incarnation,
+                client,
+                schemas: self.schema_texts.clone(),
+                inline_bytes_max: self.config.inline_bytes_max,
+                payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
+                checked: self.config.checked,
+                pid: self.config.pid,
+                host: self.config.host.as_str().into(),
+                packs: false,
+            }),
+        );
+        self.tell_about_client(client, events::JOINED, "", fx);
+        Ok(())
+    }
+
+    fn agree_on_schemas(&self, texts: &[String]) -> Result<()> {
+        let differing = || texts.iter().filter(|text| !self.schema_texts.contains(text));
+        if differing().map(String::len).sum::<usize>() > SCHEMA_BYTES_MAX {
+            let cause = format!("they have more than {SCHEMA_BYTES_MAX} bytes together");
+            return Err(Error::new(Code::TooLarge, "schemas of a client", cause));
+        }
+        differing().try_for_each(|text| self.agree_on_schema(text))
+    }
+
+    fn agree_on_schema(&self, text: &str) -> Result<()> {
+        let theirs = Schema::parse_yaml(text)?;
+        let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
+            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
+            let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                format!("schema {}", theirs.name()),
+                cause,
+            ));
+        };
+        match ours.first_difference(&theirs) {
+            None => Ok(()),
+            Some(difference) => {
+                let cause = format!("the pool's schema and the client's differ: {difference}");
+                Err(Error::new(
+                    Code::SchemaMismatch,
+                    format!("schema {}", theirs.name()),
+                    cause,
+                ))
+            }
+        }
+    }
+
+    /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
+    pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        self.begin(now);
+        self.dismiss(now, client, reason, fx);
+        self.follow_up(now, fx);
+    }
+
+    /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
+    /// others are served meanwhile, and this is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    #[must_use]
+    pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const REQUESTS_MAX: usize = 256;
+        const SELECTOR_BYTES_MAX: usize = 4 << 20;
+        const OWED_MAX: usize = 250;
+        self.forget_ahead(client);
+        let Some(state) = self.clients.get(&client) else {
+            return false;
+        };
+        let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
+        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
+            return self.let_some_go(now, client, fx);
+        }
+        let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
+        let heavy = state.pending.values().find(|one| self.owed_to(one) > OWED_MAX);
+        let heavy = heavy.and_then(Pending::requirement);
+        self.begin(now);
+        if let Some(id) = heavy {
+            self.owe_less(now, id, OWED_MAX, fx);
+            self.follow_up(now, fx);
+            return true;
+        }
+        let mut owed = 0;
+        for request in some {
+            let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
+            owed += pending.map_or(0, |pending| self.owed_to(pending));
+            self.abandon(now, client, request, fx);
+            let state = self.clients.get(&client);
+            if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
+                break;
+            }
+        }
+        self.follow_up(now, fx);
+        true
+    }
+
+    /// Lets go of the oldest objects that a client holds, where it holds very many; before, its last requests end, so that nothing
+    /// more is given to it. Whether there may be more.
+    fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const HELD_MAX: usize = 256;
+        let Some(state) = self
+            .clients
+            .get_mut(&client)
+            .filter(|state| state.held.len() > HELD_MAX)
+        else {
+            return false;
+        };
+        if state.pending.is_empty() && state.leaves.is_empty() {
+            let mut places: Vec<_> = state.held.iter().map(|(place, held)| (held.sequence, place)).collect();
+            places.sort_unstable_by(|one, other| other.cmp(one));
+            state.leaves = places.into_iter().map(|(_, place)| place).collect();
+        }
+        self.begin(now);
+        self.abandon_all(now, client, fx);
+        for _ in 0..HELD_MAX {
+            let state = self.clients.get_mut(&client);
+            let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
+            if let Some(held) = oldest {
+                self.let_go(now, &held, false, fx);
+            }
+        }
+        self.follow_up(now, fx);
+        true
+    }
+
+    fn abandon_all(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+        let requests = self
+            .clients
+            .get(&client)
+            .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
+        for request in requests.into_iter().flatten() {
+            self.abandon(now, client, request, fx);
+        }
+    }
+
+    /// How much a request's requirement is owed.
+    fn owed_to(&self, pending: &Pending) -> usize {
+        let requirement = pending.requirement().and_then(|id| self.requirement_ref(id));
+        requirement.map_or(0, Requirement::owed_count)
+    }
+
+    pub(in crate::core) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        self.forget_ahead(client);
+        self.tell_about_client(client, events::LEFT, reason, fx);
+        self.abandon_all(now, client, fx);
+        let Some(state) = self.clients.remove(&client) else {
+            return;
+        };
+        if let Some(component) = state.component {
+            self.components.leave(component);
+        }
+        self.stalled.remove(client);
+        self.recalled.remove(&client);
+        self.weights.waiting_offer_bytes -= state.waiting_offer_bytes;
+        for offer in &state.waiting_offers {
+            self.timers.cancel(client, offer.number);
+        }
+        let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
+        held.sort_unstable_by_key(|held| held.sequence);
+        for held in held {
+            self.let_go(now, &held, false, fx);
+        }
+        self.awaited.release(&state.consumers);
+        for segment in &state.segments {
+            self.maps_no_more(client, *segment);
+        }
+        for segment in self.ledger.client_left(client) {
+            self.drop_segment(segment, fx);
+        }
+        self.memory_freed = true;
+    }
+
+    fn abandon(&mut self, now: Nanoseconds, client: u32, request: u64, fx: &mut impl Effects) {
+        match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
+            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.end_use(id, client, request),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, request, bundle, fx),
+            Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
+            Some(Pending::List(_)) => self.drop_list(client, request),
+            Some(Pending::Drain) => self.forget_asker(client, request),
+            Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
+            Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(*turn),
+            Some(Pending::Sync) | None => {}
+        }
+        self.settle_pending(client, request);
+    }
+
+    pub(in crate::core) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
+        self.may_ask(client, request)?;
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.pending.insert(request, pending);
+        }
+        Ok(())
+    }
+
+    /// Whether a client may ask for something that goes on.
+    pub(in crate::core) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
+        let limit = self.config.limits.requests_per_client;
+        let Some(state) = self.clients.get(&client) else {
+            return Ok(());
+        };
+        if state.pending.len() >= limit {
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "requests",
+                format!("a client may have {limit} unanswered"),
+            ));
+        }
+        if state.pending.contains_key(&request) {
+            let subject = format!("request {request}");
+            return Err(Error::new(Code::Protocol, subject, "the number is in use"));
+        }
+        Ok(())
+    }
+
+    pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {
+        let peer = self.clients.get(&client)?.peer.as_ref()?;
+        Some(body::Peer {
+            client,
+            name: peer.name.as_str().into(),
+            host: peer.host.as_str().into(),
+            pid: peer.pid,
+        })
+    }
+}
+
+pub(in crate::core) fn milliseconds(count: u64) -> Nanoseconds {
+    count.saturating_mul(1_000_000)
+}
+
+/// Names are shown to others: no longer than a line, no control characters.
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(128).collect()
+}

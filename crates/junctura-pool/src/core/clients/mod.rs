@@ -1,0 +1,6 @@
+//! Clients: connections, deliveries and releases, synchronization, and the numbers that describe a pool.
+
+pub(in crate::core) mod client;
+pub(in crate::core) mod deliver;
+pub(in crate::core) mod stat;
+pub(in crate::core) mod sync;

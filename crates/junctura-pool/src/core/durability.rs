@@ -1,0 +1,220 @@
+//! Objects that somebody puts into a store, and offers that are to say when that is done.
+//!
+//! ```text
+//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
+//!                                                          '--> released, lost, retracted; or its reader could not --> failed
+//! ```
+//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
+//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
+//! reader.
+
+use std::collections::BTreeMap;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Archived, Failure, events};
+
+use crate::Effects;
+use crate::core::bundles::Lasting;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::engine::timers::Timer;
+use crate::core::interests::subscribe::Where;
+use crate::core::objects::object::Object;
+use crate::core::objects::offer::Taken;
+
+pub(in crate::core) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
+const UNARCHIVED: &str = "it was received and released, or taken out, and nobody has archived it";
+
+/// Offers that wait until their objects are archived.
+#[derive(Default)]
+pub(in crate::core) struct Durable {
+    /// By object: who waits for it.
+    pub(in crate::core) waiting: BTreeMap<u32, Waits>,
+    /// Since this event nothing requires their objects any more.
+    forsaken: Vec<(u32, u64)>,
+    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
+    pub(in crate::core) bundles: BTreeMap<u64, Lasting>,
+    pub(in crate::core) settled: Vec<u64>,
+}
+
+/// Who waits until an object is archived.
+#[derive(Clone, Copy)]
+pub(in crate::core) enum Waits {
+    /// A client and its request.
+    Offer(u32, u64),
+    /// Those who wait for a tree of bundles.
+    Bundle(u64),
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy)]
+pub(in crate::core) enum Awaits {
+    Object(u32),
+    /// A tree of bundles, by the number of its root.
+    Bundle(u64),
+}
+
+impl Durable {
+    /// A request waits no more.
+    pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: Awaits) {
+        match awaits {
+            Awaits::Object(object) => _ = self.waiting.remove(&object),
+            Awaits::Bundle(root) => {
+                if let Some(lasting) = self.bundles.get_mut(&root) {
+                    lasting.forget(client, request);
+                }
+            }
+        }
+    }
+
+    /// A client does not have a bundle open any more.
+    pub(in crate::core) fn forget_opener(&mut self, client: u32, request: u64) {
+        self.bundles
+            .values_mut()
+            .for_each(|lasting| lasting.forget(client, request));
+    }
+
+    pub(in crate::core) fn has_news(&self) -> bool {
+        !self.forsaken.is_empty() || !self.settled.is_empty()
+    }
+}
+
+impl Core {
+    /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
+    pub(in crate::core) fn await_archive(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        taken: Taken,
+        fx: &mut impl Effects,
+    ) {
+        if let Err(error) = self.note_durable(now, client, number, taken) {
+            fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        }
+    }
+
+    /// # Errors
+    /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
+    fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, taken: Taken) -> Result<()> {
+        let Taken { object, sequence } = taken;
+        let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
+        if !self.objects.get(object as usize).is_some_and(is_owed) {
+            return Err(not_archived(NOTHING_REQUIRES));
+        }
+        self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
+        self.durable.waiting.insert(object, Waits::Offer(client, number));
+        self.limit_wait(now, client, number);
+        Ok(())
+    }
+
+    /// Nobody waits for a disk longer than for memory.
+    pub(in crate::core) fn limit_wait(&mut self, now: Nanoseconds, client: u32, number: u64) {
+        if let Some(timeout) = self.clients.get(&client).and_then(|state| state.offer_timeout) {
+            let timer = Timer::Durable { client, number };
+            self.timers.set(now.saturating_add(timeout), client, number, timer);
+        }
+    }
+
+    /// The reader of a requirement says what became of objects that it holds.
+    pub(in crate::core) fn archived(
+        &mut self,
+        client: u32,
+        number: u64,
+        archived: &Archived<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let requirement = self.find_named(&archived.requirement)?;
+        let mut count = 0;
+        for one in &archived.objects {
+            let owed = self.requirement_ref(requirement);
+            let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
+                continue;
+            };
+            count += 1;
+            match &archived.failure {
+                None => {
+                    self.count.archived += 1;
+                    self.note_place(object, &one.location);
+                    let place = Where {
+                        location: Some(&one.location),
+                        reason: "",
+                    };
+                    self.tell_about_object_where(object, events::ARCHIVED, place, fx);
+                    self.end_durable(object, None, fx);
+                }
+                Some(reason) => {
+                    self.count.unarchived += 1;
+                    let place = Where { location: None, reason };
+                    self.tell_about_object_where(object, events::UNARCHIVED, place, fx);
+                    self.end_durable(object, Some(reason), fx);
+                }
+            }
+        }
+        fx.reply(client, number, &Reply::Done(count));
+        Ok(())
+    }
+
+    /// An offer's object is archived, or will not be.
+    fn end_durable(&mut self, object: u32, failure: Option<&str>, fx: &mut impl Effects) {
+        match self.durable.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => {
+                self.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
+            }
+            Some(Waits::Bundle(root)) => self.note_member(root, failure),
+        }
+    }
+
+    fn answer_durable(&mut self, client: u32, number: u64, failure: Option<&Error>, fx: &mut impl Effects) {
+        self.settle_pending(client, number);
+        match failure {
+            None => fx.reply(client, number, &Reply::Done(0)),
+            Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),
+        }
+    }
+
+    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
+    pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
+        match self.durable.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => self.durable.forsaken.push((client, number)),
+            Some(Waits::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
+        }
+    }
+
+    /// Answers offers that nobody has archived, and those who have waited for bundles.
+    pub(in crate::core) fn answer_durables(&mut self, fx: &mut impl Effects) {
+        for (client, number) in std::mem::take(&mut self.durable.forsaken) {
+            self.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
+        }
+        self.answer_settled(fx);
+    }
+
+    pub(in crate::core) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
+        let pending = self.clients.get(&client).and_then(|state| state.pending.get(&number));
+        let Some(&Pending::Durable(awaits)) = pending else {
+            return;
+        };
+        self.durable.forget(client, number, awaits);
+        let error = Error::new(
+            Code::Timeout,
+            "durability",
+            match awaits {
+                Awaits::Object(_) => "the object is visible, and was not archived in time",
+                Awaits::Bundle(_) => "the bundle is visible, and was not archived in time",
+            },
+        );
+        self.answer_durable(client, number, Some(&error), fx);
+    }
+}
+
+fn not_archived(why: &str) -> Error {
+    Error::new(
+        Code::Io,
+        "durability",
+        format!("the object is visible, and not archived: {why}"),
+    )
+}

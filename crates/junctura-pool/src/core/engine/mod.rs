@@ -1,0 +1,561 @@
+//! Requests and time, in order: what each event brings, and what follows from it.
+
+pub(in crate::core) mod drain;
+pub(in crate::core) mod lifetime;
+pub(in crate::core) mod look_ahead;
+pub(in crate::core) mod timers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hashbrown::HashMap;
+use junctura_memory::ledger::{self, Ledger};
+use junctura_model::index::{Interests, Objects};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::Failure;
+use junctura_wire::{Reply, Request};
+use slab::Slab;
+
+use crate::core::bundles::Bundles;
+use crate::core::clients::client::{Client, Pending};
+use crate::core::deferred::Backlog;
+use crate::core::engine::drain::Drain;
+use crate::core::engine::lifetime::Components;
+use crate::core::engine::look_ahead::Ahead;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::engine::timers::Timers;
+use crate::core::interests::interest::Interest;
+use crate::core::interests::interest::Prepared;
+use crate::core::interests::ordered_ids::OrderedIds;
+use crate::core::memory::lease_queue::LeaseQueue;
+use crate::core::memory::weight::{Standing, Weights};
+use crate::core::objects::expiry::Expiries;
+use crate::core::objects::key_table::Keys;
+use crate::core::objects::object::Object;
+use crate::core::objects::retention_by_name::Awaited;
+use crate::core::objects::tombstone::Tombstones;
+use crate::core::objects::withdraw::Withdrawal;
+use crate::{Config, Effects};
+
+/// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
+pub(in crate::core) const UNINDEXED_OBJECTS_MAX: usize = 8192;
+
+/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
+/// it is filled.
+const OBJECT_TABLE_BYTES: usize = 64 << 20;
+
+/// A pool's state. See the module's page.
+pub struct Core {
+    pub(in crate::core) config: Config,
+    /// Its schemas as YAML, as every client gets them.
+    pub(in crate::core) schema_texts: Vec<String>,
+    pub(in crate::core) clients: HashMap<u32, Client>,
+    pub(in crate::core) clients_seen: u32,
+    pub(in crate::core) sequence: u64,
+    pub(in crate::core) objects: Slab<Object>,
+    /// By their keys, earlier versions that requirements were owed when newer ones came.
+    pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
+    pub(in crate::core) keys: Keys,
+    pub(in crate::core) tombstones: Tombstones,
+    pub(in crate::core) interests: Slab<Interest>,
+    pub(in crate::core) prepared: Option<Prepared>,
+    /// What the next requests of clients are prepared with.
+    pub(in crate::core) ahead: BTreeMap<u32, Ahead>,
+    /// Whose request is going on, where it was prepared.
+    pub(in crate::core) ahead_of: Option<u32>,
+    /// By the number of an interest.
+    pub(in crate::core) standing: Vec<Standing>,
+    pub(in crate::core) weights: Weights,
+    /// Per schema: which standing selectors an offer could match.
+    pub(in crate::core) matching: Vec<Interests<u32>>,
+    /// Per schema: which visible objects a selector could match.
+    pub(in crate::core) listing: Vec<Objects>,
+    pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
+    /// Requirements among the interests.
+    pub(in crate::core) requirements: OrderedIds,
+    /// Of them, those with a name.
+    pub(in crate::core) named: BTreeMap<String, u32>,
+    /// Bytes that are kept for naming what requirements will not get.
+    pub(in crate::core) gap_bytes: usize,
+    /// Subscriptions that want to hear of clients or of requirements.
+    pub(in crate::core) watchers: OrderedIds,
+    pub(in crate::core) breakers: crate::core::interests::stuck::Breakers,
+    /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
+    pub(in crate::core) recalled: BTreeMap<u32, crate::core::interests::stuck::Recall>,
+    /// Leased segments in which nothing was put since they were leased, and by whom they are.
+    pub(in crate::core) unused: BTreeMap<u32, u32>,
+    /// When the newest event came.
+    pub(in crate::core) now: Nanoseconds,
+    pub(in crate::core) stalled: crate::core::memory::shortage::Stalled,
+    /// Memory may have come free in this event.
+    pub(in crate::core) memory_freed: bool,
+    /// Groups in which something waits again, or does not any more, since this event.
+    pub(in crate::core) stirred: Vec<u32>,
+    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
+    pub(in crate::core) unblocked: Vec<u32>,
+    /// Subscriptions that want to hear of objects after they were offered.
+    pub(in crate::core) later_subscriptions: u32,
+    pub(in crate::core) ledger: Ledger,
+    /// Where payloads go that memory has no room for, if there is such a place.
+    pub(in crate::core) tier: Option<crate::core::memory::spill::Tier>,
+    /// In the order in which they began to wait.
+    pub(in crate::core) waiting_leases: LeaseQueue,
+    pub(in crate::core) withdrawals: Slab<Withdrawal>,
+    /// By object: withdraws that wait for what requirements are owed of it.
+    pub(in crate::core) withdrawing: BTreeMap<u32, BTreeSet<u32>>,
+    /// By segment: clients that may map it.
+    pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
+    pub(in crate::core) timers: Timers,
+    pub(in crate::core) expiries: Expiries,
+    pub(in crate::core) backlog: Backlog,
+    pub(in crate::core) drain: Option<Drain>,
+    pub(in crate::core) bundles: Bundles,
+    pub(in crate::core) durable: crate::core::durability::Durable,
+    pub(in crate::core) room: crate::core::memory::eviction::Room,
+    pub(in crate::core) awaited: Awaited,
+    pub(in crate::core) components: Components,
+    pub(in crate::core) count: crate::core::clients::stat::Counters,
+    pub(in crate::core) spare: crate::core::objects::object::Spare,
+    pub(in crate::core) freed: crate::core::objects::object::Freed,
+    pub(in crate::core) matched: Vec<u32>,
+    /// How often a requirement was asked what it is owed.
+    #[cfg(test)]
+    pub(in crate::core) looks: std::cell::Cell<u64>,
+}
+
+impl Core {
+    /// An empty pool.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the configuration names no schema, or two of one name.
+    pub fn new(config: Config) -> Result<Self> {
+        let schemas = config.schemas.len();
+        if schemas == 0 || schemas > usize::from(u16::MAX) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "schemas",
+                "a pool needs at least one schema",
+            ));
+        }
+        let mut names: Vec<_> = config.schemas.iter().map(|schema| schema.name()).collect();
+        names.sort_unstable();
+        if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "schemas",
+                format!("{twice} is given twice"),
+            ));
+        }
+        let schema_texts = config.schemas.iter().map(|schema| schema.to_yaml()).collect();
+        Ok(Self {
+            schema_texts,
+            clients: HashMap::new(),
+            clients_seen: 0,
+            sequence: 0,
+            objects: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<Object>()),
+            superseded: BTreeSet::new(),
+            keys: Keys::default(),
+            tombstones: Tombstones::default(),
+            interests: Slab::new(),
+            prepared: None,
+            ahead: BTreeMap::new(),
+            ahead_of: None,
+            standing: Vec::new(),
+            weights: Weights::default(),
+            matching: (0..schemas).map(|_| Interests::default()).collect(),
+            listing: (0..schemas).map(|_| Objects::default()).collect(),
+            unindexed: VecDeque::new(),
+            requirements: OrderedIds::default(),
+            named: BTreeMap::new(),
+            gap_bytes: 0,
+            watchers: OrderedIds::default(),
+            breakers: crate::core::interests::stuck::Breakers::default(),
+            recalled: BTreeMap::new(),
+            unused: BTreeMap::new(),
+            now: 0,
+            stalled: crate::core::memory::shortage::Stalled::default(),
+            memory_freed: false,
+            stirred: Vec::new(),
+            unblocked: Vec::new(),
+            later_subscriptions: 0,
+            ledger: Ledger::new(ledger::Limits {
+                segments_per_client: config.limits.segments_per_client as u32,
+                ..ledger::Limits::new(config.budget_bytes)
+            }),
+            tier: config
+                .spill
+                .as_ref()
+                .map(|spill| crate::core::memory::spill::Tier::new(spill.limit_bytes)),
+            waiting_leases: LeaseQueue::default(),
+            withdrawals: Slab::new(),
+            withdrawing: BTreeMap::new(),
+            mapping: HashMap::new(),
+            timers: Timers::default(),
+            expiries: Expiries::default(),
+            backlog: Backlog::default(),
+            drain: None,
+            bundles: Bundles::default(),
+            durable: crate::core::durability::Durable::default(),
+            room: crate::core::memory::eviction::Room::default(),
+            awaited: Awaited::of_schemas(&config.schemas)?,
+            components: Components::new(&config.until_gone),
+            count: crate::core::clients::stat::Counters::default(),
+            spare: crate::core::objects::object::Spare::default(),
+            freed: crate::core::objects::object::Freed::default(),
+            matched: Vec::new(),
+            #[cfg(test)]
+            looks: std::cell::Cell::default(),
+            config,
+        })
+    }
+
+    /// A client's message arrived.
+    pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        self.begin(now);
+        if !self.recalled.is_empty() {
+            self.note_heard(client);
+        }
+        match self.use_ahead(client, &request) {
+            Some(refusal) => self.fail(now, client, number, &refusal, fx),
+            None => self.answer(now, client, number, request, fx),
+        }
+        self.forget_ahead(client);
+        self.follow_up(now, fx);
+        self.note_left(client);
+    }
+
+    /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
+    /// change: what waits in groups again, what leaves with the others of its bundle, withdraws whose wait is over, those who wait for memory, objects that leave since a
+    /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
+    pub(in crate::core) fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        loop {
+            self.answer_those_in_turn(fx);
+            if let Some(group) = self.stirred.pop() {
+                self.hand_out(group, fx);
+            } else if self.awaited.has_news() {
+                self.let_unneeded_go(now, fx);
+            } else if let Some(bundle) = self.next_abandoned() {
+                self.let_the_rest_go(now, bundle, fx);
+            } else if !self.unblocked.is_empty() {
+                self.finish_withdrawals(now, fx);
+            } else if self.durable.has_news() {
+                self.answer_durables(fx);
+            } else if std::mem::take(&mut self.memory_freed) {
+                self.serve_waiting(now, fx);
+            } else if !self.make_room(now, fx)
+                && !self.spill(fx)
+                && !self.make_room_in_file(now, fx)
+                && !self.break_on_full(now, fx)
+            {
+                break;
+            }
+        }
+        self.watch_first_lease();
+        self.watch_for_stuck(now);
+        self.watch_for_room(now);
+        if self.drain.is_none() && self.components.are_gone() {
+            self.begin_to_drain(now, None, fx);
+        }
+        if self.drain.is_some() {
+            self.end_if_drained(now, fx);
+        }
+    }
+
+    fn answer(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get(&client) else { return };
+        let known = state.is_known();
+        if let Some(refusal) = self.refusal(&request, known) {
+            return self.fail(now, client, number, &refusal, fx);
+        }
+        let outcome = match (request, known) {
+            (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
+            (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
+            (_, false) => Err(protocol("first frame", "a client says Hello first")),
+            (Request::Offer { head, record, inline }, _) => {
+                self.offer(
+                    now,
+                    client,
+                    number,
+                    None,
+                    crate::core::objects::offer::Content { head, record, inline },
+                    fx,
+                );
+                return;
+            }
+            (
+                Request::Stage {
+                    bundle,
+                    head,
+                    record,
+                    inline,
+                },
+                _,
+            ) => {
+                self.offer(
+                    now,
+                    client,
+                    number,
+                    Some(bundle),
+                    crate::core::objects::offer::Content { head, record, inline },
+                    fx,
+                );
+                return;
+            }
+            (Request::Bundle(bundle), _) => self.open_bundle(now, client, number, &bundle, fx),
+            (Request::Seal(which), _) => self.seal(now, client, number, which, fx),
+            (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
+            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
+            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
+            (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Pack(_), _) => {
+                let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
+                Err(Error::new(Code::Unsupported, "pack", cause))
+            }
+            (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
+            (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
+            (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
+            (Request::Return(segment), _) => self.give_back(client, segment, fx),
+            (Request::Demand(demand), _) => self.demand(now, client, number, &demand, fx),
+            (Request::Cancel(which), _) => {
+                self.cancel(client, which, fx);
+                return;
+            }
+            (Request::List(list), _) => self.list(client, number, &list, fx),
+            (Request::More(which), _) => {
+                self.more(client, which, fx);
+                return;
+            }
+            (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
+            (Request::Require(require), _) => self.require(client, number, &require, fx),
+            (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
+            (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
+            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Wanted(wanted), _) => self.wanted(now, client, number, &wanted, fx),
+            (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
+            (Request::Retract(retract), _) => self.retract_named(now, client, number, &retract.name, fx),
+            (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
+            (Request::Stat, _) => {
+                let mut stat = self.stat();
+                stat.server = fx.figures();
+                let text = stat.to_json();
+                fx.reply(client, number, &Reply::Stats(&text));
+                Ok(())
+            }
+            (Request::Goodbye, _) => {
+                self.dismiss(now, client, "said goodbye", fx);
+                fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
+                return;
+            }
+        };
+        if let Err(error) = outcome {
+            self.fail(now, client, number, &error, fx);
+        }
+    }
+
+    /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
+    /// given up.
+    pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
+        self.begin(now);
+        self.fail(now, client, number, error, fx);
+        if error.code() == Code::Protocol {
+            self.give_up(now, client, error, fx);
+        }
+        self.follow_up(now, fx);
+    }
+
+    /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
+    /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
+    pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        self.begin(self.now);
+        self.catch_up(fx);
+        self.deliver_more(fx);
+        while let Some(due) = self.next_due().filter(|&due| due <= now) {
+            self.moment(due.max(self.now), fx);
+            if self.is_behind() {
+                break;
+            }
+        }
+        self.now = now;
+    }
+
+    /// It is a time at which something is due.
+    fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+        self.now = now;
+        // First of all: what goes makes room for offers whose time to wait ends just now.
+        self.expire_due(now, fx);
+        self.follow_up(now, fx);
+        while let Some(due) = self.timers.take_due(now) {
+            match due {
+                crate::core::engine::timers::Timer::Demand { client, request } => {
+                    self.demand_timed_out(client, request, fx)
+                }
+                crate::core::engine::timers::Timer::Lease { client, request } => {
+                    self.lease_timed_out(client, request, fx)
+                }
+                crate::core::engine::timers::Timer::FirstLease => self.put_first_lease_last(),
+                crate::core::engine::timers::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
+                crate::core::engine::timers::Timer::Offer { client, number } => {
+                    self.offer_timed_out(client, number, fx)
+                }
+                crate::core::engine::timers::Timer::Durable { client, number } => {
+                    self.durable_timed_out(client, number, fx)
+                }
+                crate::core::engine::timers::Timer::Requirement(id) => self.lapse(now, id, fx),
+                crate::core::engine::timers::Timer::Stuck => self.break_stuck(now, fx),
+                crate::core::engine::timers::Timer::Bundle(number) => self.orphan(now, number, fx),
+                crate::core::engine::timers::Timer::Pause => self.end_pause(),
+                crate::core::engine::timers::Timer::Room => self.go_round(),
+            }
+            self.follow_up(now, fx);
+        }
+        self.forget_old_tombstones(now);
+        self.forget_past_bundles(now);
+    }
+
+    /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
+    pub fn idle(&mut self) {
+        const AT_ONCE: usize = 256;
+        for _ in 0..AT_ONCE {
+            self.index_next();
+        }
+    }
+
+    /// When [`Core::tick`] is to be called at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanoseconds> {
+        if self.is_behind() || self.is_delivering() {
+            Some(self.now)
+        } else {
+            self.next_due()
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanoseconds> {
+        self.timers
+            .next()
+            .into_iter()
+            .chain(self.expiries.next())
+            .chain(self.drain_deadline())
+            .chain(self.tombstones.next_expiry(self.config.tombstone_age))
+            .chain(self.next_past_bundle())
+            .min()
+    }
+
+    /// Whether [`Core::idle`] has something to do.
+    #[must_use]
+    pub fn has_idle_work(&self) -> bool {
+        !self.unindexed.is_empty()
+    }
+
+    /// Whether this client has said who it is, and was welcome.
+    #[must_use]
+    pub fn has_joined(&self, client: u32) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.peer.is_some())
+    }
+
+    /// The programs that the pool was for have come and gone.
+    #[must_use]
+    pub fn is_left_by_its_components(&self) -> bool {
+        self.components.are_gone()
+    }
+
+    /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its
+    /// clients may end.
+    #[must_use]
+    pub fn is_deserted(&self) -> bool {
+        self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
+    }
+
+    pub(in crate::core) fn fail(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        error: &Error,
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Failed(Failure::from(error)));
+        self.count.failed += u64::from(error.code() != Code::NotWanted);
+        let limit = self.config.limits.errors_per_client;
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let is_stranger = !state.is_known();
+        if matches!(error.code(), Code::Protocol | Code::Denied | Code::Expired) {
+            state.errors += 1;
+        }
+        if is_stranger || state.errors > limit {
+            self.give_up(now, client, error, fx);
+        }
+    }
+
+    pub(in crate::core) fn give_up(&mut self, now: Nanoseconds, client: u32, error: &Error, fx: &mut impl Effects) {
+        self.dismiss(now, client, &format!("given up: {error}"), fx);
+        fx.disconnect(client, error);
+    }
+
+    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
+        let cancelled = match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+            Some(Pending::Demand(id)) => {
+                let id = *id;
+                self.drop_interest(id);
+                true
+            }
+            Some(Pending::Lease(turn)) => {
+                self.waiting_leases.remove(*turn);
+                self.memory_freed = true;
+                true
+            }
+            Some(Pending::Withdrawal(id)) => {
+                let id = *id;
+                self.drop_withdrawal(id);
+                true
+            }
+            Some(Pending::Drain) => {
+                self.forget_asker(client, which);
+                true
+            }
+            Some(Pending::Sync) => {
+                self.forget_sync(client, which);
+                true
+            }
+            _ => false,
+        };
+        if cancelled {
+            self.settle_pending(client, which);
+            let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
+            fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
+        }
+    }
+
+    fn stop(&mut self, now: Nanoseconds, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
+        match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.end_use(id, client, which),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, which, bundle, fx),
+            Some(Pending::List(_)) => self.drop_list(client, which),
+            _ => {
+                return Err(Error::new(
+                    Code::NotFound,
+                    format!("request {which}"),
+                    "nothing of this number goes on",
+                ));
+            }
+        }
+        self.settle_pending(client, which);
+        self.answer_in_turn(client, number, 0, fx);
+        Ok(())
+    }
+
+    /// Forgets a request that needs no answer any more.
+    pub(in crate::core) fn settle_pending(&mut self, client: u32, request: u64) {
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.pending.remove(&request);
+            self.timers.cancel(client, request);
+        }
+    }
+}
+
+fn protocol(subject: &str, cause: &str) -> Error {
+    Error::new(Code::Protocol, subject, cause)
+}

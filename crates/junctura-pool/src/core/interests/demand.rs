@@ -1,0 +1,196 @@
+//! Demands: one object, now or when it comes.
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Demand, Failure};
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, Via, milliseconds};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::engine::timers::Timer;
+use crate::core::interests::interest::{Aim, Interest, InterestId};
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::Why;
+
+/// A demand that nothing satisfies yet.
+pub(in crate::core) struct Waiting {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) requirement: Option<InterestId>,
+    pub(in crate::core) selectors: SelectorSet,
+    /// What is staged will do, too.
+    pub(in crate::core) incomplete: bool,
+}
+
+impl Core {
+    pub(in crate::core) fn demand(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        demand: &Demand<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if !self.may_hold_more(client) {
+            let limit = self.config.limits.held_per_client;
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "held objects",
+                format!("a client may hold {limit} unreleased"),
+            ));
+        }
+        let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
+        if demand.incomplete && requirement.is_some() {
+            let cause = "a requirement is owed what is visible; ask without it";
+            return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
+        }
+        if requirement.is_some_and(|id| self.group_ref(id).is_some()) {
+            let cause = "which member gets which object is the group's choice: follow it";
+            return Err(Error::new(Code::Unsupported, "demand through a group", cause));
+        }
+        if let Some(requirement) = requirement {
+            self.end_beginning(requirement, fx);
+            self.note_progress(requirement, fx);
+        }
+        let (found, selectors, subject) = match self.aim(&demand.target)? {
+            Aim::Key {
+                identity,
+                text,
+                selectors,
+            } => {
+                self.see_off_key(identity, fx);
+                let staged = if demand.incomplete {
+                    self.staged_of(identity)
+                } else {
+                    None
+                };
+                let found = match self.look_up(identity, &text) {
+                    Ok(Some(id)) => Some(id),
+                    Err(gone) if staged.is_none() => return Err(gone),
+                    Ok(None) | Err(_) => staged,
+                };
+                if found.is_none() {
+                    self.refuse_declined(client, identity, &text, fx)?;
+                }
+                (found, selectors, text)
+            }
+            Aim::Selectors(selectors) => {
+                let text = selectors.text().to_owned();
+                let newest = self.newest_match(&selectors);
+                let staged = || {
+                    demand
+                        .incomplete
+                        .then(|| self.staged_matches(&selectors).pop())
+                        .flatten()
+                };
+                (newest.or_else(staged), selectors, text)
+            }
+        };
+        if let Some(id) = found {
+            let via = requirement.map(|id| Via {
+                follow: None,
+                requirement: Some(self.refer(id)),
+            });
+            self.deliver(client, request, id, 0, via, fx);
+            return Ok(());
+        }
+        if demand.timeout_ms == Some(0) {
+            return Err(Error::new(
+                Code::NotFound,
+                subject,
+                "nothing of this is in the pool now",
+            ));
+        }
+        self.may_come()?;
+        let waiting = Waiting {
+            client,
+            request,
+            requirement: requirement.map(|id| self.refer(id)),
+            selectors,
+            incomplete: demand.incomplete,
+        };
+        self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        if let Some(timeout) = demand.timeout_ms {
+            self.timers.set(
+                now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Demand { client, request },
+            );
+        }
+        Ok(())
+    }
+
+    /// The visible object of a key.
+    ///
+    /// # Errors
+    /// `Gone` while its tombstone is remembered.
+    pub(in crate::core) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
+        match self.find_key(identity) {
+            None => Ok(None),
+            Some(Filed::Object(id)) => Ok(Some(id)),
+            Some(Filed::Tombstone(id)) => {
+                let tombstone = self.tombstones.get(id);
+                let Some(why) = tombstone.why else { return Ok(None) };
+                let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
+                let place = tombstone.place.as_deref();
+                let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
+                let cause = match why {
+                    Why::Archived => {
+                        format!("version {version} left, since it is archived and memory was short{place}")
+                    }
+                    Why::Withdrawn | Why::Expired => format!("version {version} was {}{place}", why.name()),
+                };
+                Err(Error::new(Code::Gone, text, cause))
+            }
+        }
+    }
+
+    fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
+        self.visible_matches(selectors)
+            .into_iter()
+            .max_by_key(|&id| self.objects[id as usize].sequence)
+    }
+
+    pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+            return;
+        };
+        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        let via = self.still(requirement).map(|_| Via {
+            follow: None,
+            requirement,
+        });
+        self.deliver(client, request, object, 0, via, fx);
+    }
+
+    /// A demand waits through a requirement, or not any more.
+    pub(in crate::core) fn demand_waits(&mut self, requirement: u32, begins: bool) {
+        if let Some(through) = self.requirement_mut(requirement) {
+            through.demands = if begins {
+                through.demands + 1
+            } else {
+                through.demands - 1
+            };
+            self.wind(requirement);
+        }
+    }
+
+    pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        let Some(Pending::Demand(id)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
+            return;
+        };
+        let id = *id;
+        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+            return;
+        };
+        let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+}

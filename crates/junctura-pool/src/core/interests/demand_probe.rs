@@ -1,0 +1,148 @@
+//! What is wanted: a producer may ask before it makes an object, and leave it where nobody wants it.
+//!
+//! ```text
+//!            Wanted                 wanted: the producer offers
+//!   record ---------> matching ----------------------------------> (an object)
+//!                        |  not wanted, and declined
+//!                        '-------------------------> a marker under the key, for as long as a tombstone would last
+//! ```
+//! An object is wanted by demands that wait, by follows, and by requirements that are not broken; not by subscriptions, which
+//! get no payload. A marker tells those who demand its key later that nothing will come, and subscribers that somebody asked;
+//! it goes when the key is offered after all. It is no object: it stands in no list, and no rule for equal keys counts it.
+
+use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Happened, ObjectName, Wanted, events};
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::interest::Interest;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::offer::Identity;
+
+/// What was not offered.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Declined<'a> {
+    pub(in crate::core) schema: u16,
+    pub(in crate::core) record: &'a [u8],
+    pub(in crate::core) length: u64,
+}
+
+impl Core {
+    pub(in crate::core) fn wanted(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        wanted: &Wanted<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let identity = self.identify(wanted.schema, &wanted.record)?;
+        let count = self.count_wanting(wanted.schema, &wanted.record);
+        if count == 0 && wanted.declines {
+            let declined = Declined {
+                schema: wanted.schema,
+                record: &wanted.record,
+                length: 0,
+            };
+            self.decline(now, client, identity, declined, fx);
+        }
+        fx.reply(client, request, &Reply::Done(count));
+        Ok(())
+    }
+
+    /// How many interests would be given an object of this record.
+    pub(in crate::core) fn count_wanting(&mut self, schema: u16, record: &[u8]) -> u64 {
+        let mut matched = std::mem::take(&mut self.matched);
+        matched.clear();
+        self.matching[usize::from(schema)].matches(RecordRef::trusted(record), &mut matched);
+        let wants = |id: &&u32| match self.interests.get(**id as usize) {
+            Some(Interest::Demand(_) | Interest::Follow(_)) => true,
+            Some(Interest::Requirement(requirement)) => requirement.broken.is_none(),
+            Some(Interest::Subscription(_)) | None => false,
+        };
+        let count = matched.iter().filter(wants).count() as u64;
+        self.matched = matched;
+        count
+    }
+
+    /// Nothing wants an object, and its producer leaves it.
+    pub(in crate::core) fn decline(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        Identity { key, dataset, .. }: Identity,
+        declined: Declined<'_>,
+        fx: &mut impl Effects,
+    ) {
+        self.count.declined += 1;
+        self.tell_of_declined(client, declined, events::DECLINED, fx);
+        match self.find_key(key) {
+            None => {}
+            Some(filed) if self.is_marker(filed) => self.forget_marker(filed),
+            Some(_) => return,
+        }
+        self.mark(now, key, dataset, declined);
+    }
+
+    /// Whether a key stands for a marker, and nothing else.
+    pub(in crate::core) fn is_marker(&self, filed: Filed) -> bool {
+        matches!(filed, Filed::Tombstone(id) if self.tombstones.get(id).why.is_none())
+    }
+
+    fn forget_marker(&mut self, filed: Filed) {
+        if let Filed::Tombstone(id) = filed {
+            self.dig_up(id);
+        }
+    }
+
+    /// Somebody demands what was declined.
+    pub(in crate::core) fn refuse_declined(
+        &mut self,
+        client: u32,
+        identity: u128,
+        text: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Some(Filed::Tombstone(id)) = self.find_key(identity).filter(|&filed| self.is_marker(filed)) else {
+            return Ok(());
+        };
+        let marker = self.tombstones.get(id);
+        let record = self.tombstones.record(marker).as_bytes().to_vec();
+        let missed = Declined {
+            schema: marker.schema,
+            record: &record,
+            length: 0,
+        };
+        self.tell_of_declined(client, missed, events::MISSED, fx);
+        Err(not_wanted(text))
+    }
+
+    fn tell_of_declined(&mut self, client: u32, what: Declined<'_>, event: u32, fx: &mut impl Effects) {
+        let mut matched = Vec::new();
+        self.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
+        for id in matched {
+            if !self.hears(id, event, fx) {
+                continue;
+            }
+            let happened = Happened {
+                event,
+                object: Some(ObjectName {
+                    schema: what.schema,
+                    sequence: 0,
+                    record: what.record.into(),
+                }),
+                length: what.length,
+                client: self.wire_peer(client),
+                ..Happened::default()
+            };
+            self.count.events += u64::from(self.tell(id, happened, fx));
+        }
+    }
+}
+
+pub(in crate::core) fn not_wanted(key: &str) -> Error {
+    let cause = "its producer asked whether it was wanted, and nothing wanted it";
+    Error::new(Code::NotWanted, key, cause)
+}

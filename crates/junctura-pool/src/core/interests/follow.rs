@@ -1,0 +1,525 @@
+//! Follows: what is there, in order, then what comes, without gap or repetition.
+//!
+//! ```text
+//!   Follow --> first phase (the visible objects with a number <= S, sorted) --> live (all > S, as they become visible)
+//!                                                                                 '-- until_live: only what has come by now
+//! ```
+//! At most `window` deliveries are unreleased at once; the rest stands in the follow's queue, which keeps attributes but no
+//! payload. Who is gone when its turn comes leaves a gap; who was superseded is left out, since the newer version comes. One that is
+//! to end when it has caught up takes nothing new once it is live, gives what stands in its queue, and ends; there a newer version
+//! does not come any more, and the older one leaves a gap.
+
+use std::collections::VecDeque;
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::version::{Cursor, Phase};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Follow, Gap, ObjectName};
+use junctura_wire::fixed;
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::stat::Counters;
+use crate::core::deferred::{Beginning, Part};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::group::Member;
+use crate::core::interests::interest::Interest;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::State;
+use crate::core::objects::order::{Incremental, Sorting};
+
+/// One follow.
+pub(in crate::core) struct Following {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) selectors: SelectorSet,
+    /// The requirement through which it receives; its objects come from there and not from matching.
+    pub(in crate::core) requirement: Option<u32>,
+    /// Where it is a group's: its objects come from what waits there, and not from a queue of its own.
+    pub(in crate::core) member: Option<Member>,
+    sorting: Sorting,
+    pub(in crate::core) window: u32,
+    pub(in crate::core) in_flight: u32,
+    /// It ends when it has caught up.
+    until_live: bool,
+    /// `None` once the follow is live.
+    first_phase: Option<Incremental>,
+    live: VecDeque<u32>,
+}
+
+impl Following {
+    /// A member's.
+    pub(in crate::core) fn of_member(
+        client: u32,
+        request: u64,
+        selectors: SelectorSet,
+        requirement: u32,
+        follow: &Follow<'_>,
+        member: Member,
+    ) -> Self {
+        Self {
+            client,
+            request,
+            selectors,
+            requirement: Some(requirement),
+            member: Some(member),
+            sorting: Sorting::default(),
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: None,
+            live: VecDeque::new(),
+        }
+    }
+
+    /// How many objects stand in its queue.
+    pub(in crate::core) fn queued(&self) -> usize {
+        let first = self.first_phase.as_ref().map_or(0, Incremental::len);
+        first + self.live.len()
+    }
+
+    /// The group that it is a member of.
+    fn group(&self) -> Option<u32> {
+        self.requirement.filter(|_| self.member.is_some())
+    }
+
+    /// It has caught up, and takes nothing new: it ends with what stands in its queue.
+    pub(in crate::core) fn is_closing(&self) -> bool {
+        self.until_live && self.first_phase.is_none() && self.member.is_none()
+    }
+}
+
+/// The next step of a follow.
+enum Next {
+    /// An object of the first phase.
+    First(u32),
+    /// The first phase is over.
+    Live,
+    /// An object of the live phase.
+    Later(u32),
+    /// It was to end when it has caught up, and has.
+    Over,
+}
+
+impl Core {
+    pub(in crate::core) fn follow(
+        &mut self,
+        client: u32,
+        request: u64,
+        follow: &Follow<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if follow.window == 0 {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "window",
+                "a follow holds at least one object",
+            ));
+        }
+        let selectors = self.selectors(&follow.selector)?;
+        let sorting = self.sorting(&follow.order)?;
+        if let Some(group) = self.group_to_join(client, request, follow)? {
+            if Beginning::joins_later(self, group, (client, request), follow, fx)? {
+                return Ok(());
+            }
+            self.end_beginning(group.0, fx);
+            return self.join_group(group, client, request, follow, fx);
+        }
+        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
+        if let Some(id) = requirement {
+            self.end_beginning(id, fx);
+        }
+        let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
+        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
+        // take what came in between for seen.
+        let since = match &cursor {
+            Some(Cursor {
+                phase: Phase::First { snapshot, .. },
+                ..
+            }) if requirement.is_none() => *snapshot,
+            Some(Cursor {
+                phase: Phase::Live { last },
+                ..
+            }) if requirement.is_none() => *last,
+            _ => self.sequence,
+        };
+        let (first, live, missed) = match (requirement, cursor) {
+            (Some(id), _) => (Incremental::new(self.owed_waiting(id)?), Vec::new(), Vec::new()),
+            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
+            (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
+            (None, Some(cursor)) => {
+                let (first, live, missed) = self.resume(&selectors, &sorting, &cursor)?;
+                (Incremental::new(first), live, missed)
+            }
+        };
+        let following = Following {
+            client,
+            request,
+            selectors,
+            requirement,
+            member: None,
+            sorting,
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: Some(first),
+            live: live.into(),
+        };
+        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
+        self.watch_queue(id);
+        if let Some(requirement) = requirement {
+            self.read_requirement_by(requirement, Some(id));
+        }
+        fx.reply(client, request, &Reply::Began(since));
+        self.tell_missed(client, request, &missed, fx);
+        if let Some(requirement) = requirement {
+            self.note_progress(requirement, fx);
+            self.tell_lost(requirement, fx);
+        }
+        self.pump(id, fx);
+        Ok(())
+    }
+
+    fn watch_queue(&mut self, id: u32) {
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return;
+        };
+        let first = following.first_phase.iter().flat_map(Incremental::iter);
+        for object in first.chain(following.live.iter().copied()) {
+            self.objects[object as usize].watchers += 1;
+        }
+    }
+
+    pub(in crate::core) fn following(&mut self, id: u32) -> Option<&mut Following> {
+        match self.interests.get_mut(id as usize) {
+            Some(Interest::Follow(following)) => Some(following),
+            _ => None,
+        }
+    }
+
+    pub(in crate::core) fn following_ref(&self, id: u32) -> Option<&Following> {
+        match self.interests.get(id as usize) {
+            Some(Interest::Follow(following)) => Some(following),
+            _ => None,
+        }
+    }
+
+    /// The group of a follow that is to be a member's.
+    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
+        let through = follow.requirement.is_some() || follow.requirement_name.is_some();
+        if let Some(name) = &follow.group {
+            if through {
+                let cause = "a follow receives through a group or through a requirement, not both";
+                return Err(Error::new(Code::InvalidArgument, "follow", cause));
+            }
+            return self.group_of(client, request, name, follow).map(Some);
+        }
+        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
+        let Some(id) = requirement.filter(|&id| self.group_ref(id).is_some()) else {
+            return Ok(None);
+        };
+        match &follow.requirement_name {
+            None => Ok(Some((id, false))),
+            Some(name) => {
+                let cause = "it is a group, whose members share: follow it as a group";
+                Err(Error::new(Code::Conflict, format!("requirement {name}"), cause))
+            }
+        }
+    }
+
+    /// A new object for a follow.
+    pub(in crate::core) fn follow_meets(&mut self, _now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+        let limit = self.config.limits.queued_per_follow;
+        let Some(following) = self.following(id).filter(|one| !one.is_closing()) else {
+            return;
+        };
+        if following.live.len() >= limit {
+            let (client, request) = (following.client, following.request);
+            let cause = format!("{limit} objects wait for it; read faster, or follow less");
+            let error = Error::new(Code::LimitExceeded, "follow", cause);
+            self.end_from_here(id, client, request, &error, fx);
+            return;
+        }
+        following.live.push_back(object);
+        self.objects[object as usize].watchers += 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was released.
+    pub(in crate::core) fn window_opens(&mut self, _now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        let Some(following) = self.following(id) else { return };
+        if let Some(group) = following.group() {
+            return self.hand_is_free(id, group, fx);
+        }
+        following.in_flight -= 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
+    /// with one message is there, so that it goes in order.
+    pub(in crate::core) fn comes_back_from(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        match self.following_ref(id).and_then(Following::group) {
+            Some(group) => {
+                self.take_out_of_hand(id);
+                self.stir(group);
+            }
+            None => self.window_opens(now, id, fx),
+        }
+    }
+
+    /// A client that held as much as it may has released something: its follows that waited for that go on.
+    pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
+        if state.paused.is_empty() {
+            return;
+        }
+        for follow in std::mem::take(&mut state.paused) {
+            match self.following_ref(follow).and_then(Following::group) {
+                None => self.pump(follow, fx),
+                Some(group) => {
+                    self.seat(follow);
+                    self.hand_out(group, fx);
+                }
+            }
+        }
+    }
+
+    /// Delivers as much as the window allows, and as one event may.
+    pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
+        let mut gone: Vec<u32> = Vec::new();
+        while self.backlog.may_deliver(id)
+            && let Some(next) = self.next_of_follow(id)
+        {
+            self.backlog.count_delivery();
+            let Some(following) = self.following(id) else { return };
+            let (via_requirement, is_closing) = (following.requirement, following.is_closing());
+            let (object, first_phase) = match next {
+                Next::First(object) => (object, true),
+                Next::Later(object) => (object, false),
+                Next::Live => {
+                    self.flush_gap(id, &mut gone, fx);
+                    self.go_live(id, fx);
+                    continue;
+                }
+                Next::Over => {
+                    self.flush_gap(id, &mut gone, fx);
+                    return self.end_caught_up(id, fx);
+                }
+            };
+            self.see_off(object, fx);
+            let entry = &self.objects[object as usize];
+            let deliverable = match via_requirement {
+                Some(requirement) => self.is_owed(requirement, object),
+                None => entry.is_visible(),
+            };
+            if !deliverable {
+                let newer_comes = !is_closing && self.is_followed_by_newer(id, object);
+                if via_requirement.is_none() && !newer_comes {
+                    gone.push(object);
+                } else {
+                    self.unwatch(object);
+                }
+                continue;
+            }
+            self.flush_gap(id, &mut gone, fx);
+            let Some(following) = self.following(id) else { return };
+            following.in_flight += 1;
+            let (client, request) = (following.client, following.request);
+            let via = Via {
+                follow: Some(self.refer(id)),
+                requirement: via_requirement.map(|requirement| self.refer(requirement)),
+            };
+            let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
+            self.deliver(client, request, object, flags, Some(via), fx);
+            self.objects[object as usize].watchers -= 1;
+        }
+        self.flush_gap(id, &mut gone, fx);
+    }
+
+    /// What comes next in a follow, as far as its window is open.
+    fn next_of_follow(&mut self, id: u32) -> Option<Next> {
+        let following = self.following(id)?;
+        let (client, has_room) = (following.client, following.in_flight < following.window);
+        match &following.first_phase {
+            None if following.live.is_empty() => return following.is_closing().then_some(Next::Over),
+            Some(phase) if phase.is_empty() => {
+                following.first_phase = None;
+                return Some(Next::Live);
+            }
+            _ if !has_room => return None,
+            _ => {}
+        }
+        if !self.may_hold_more(client) {
+            if let Some(state) = self.clients.get_mut(&client) {
+                state.paused.insert(id);
+            }
+            return None;
+        }
+        let following = self.following(id)?;
+        if following.first_phase.is_none() {
+            return following.live.pop_front().map(Next::Later);
+        }
+        let mut phase = following.first_phase.take()?;
+        let next = self.next_of_phase(id, &mut phase);
+        self.following(id)?.first_phase = Some(phase);
+        next.map(Next::First)
+    }
+
+    fn next_of_phase(&self, id: u32, phase: &mut Incremental) -> Option<u32> {
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return None;
+        };
+        let sequence = |id: u32| self.objects[id as usize].sequence;
+        phase.next(|a, b| match following.requirement {
+            Some(_) => sequence(a).cmp(&sequence(b)),
+            None => self.compare(&following.sorting, a, b),
+        })
+    }
+
+    /// The first phase is over.
+    pub(in crate::core) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(following) = self.following(id) else {
+            return;
+        };
+        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
+        let is_closing = following.is_closing();
+        self.weigh_queue_no_more(id);
+        fx.reply(client, request, &Reply::Live);
+        if is_closing {
+            self.leave_out_superseded(id);
+        } else if is_to_end {
+            // What a group is owed waits for its other members.
+            self.end_caught_up(id, fx);
+        }
+    }
+
+    fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
+        if let Some(following) = self.following(id) {
+            let (client, request) = (following.client, following.request);
+            let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+            self.end_from_here(id, client, request, &error, fx);
+        }
+    }
+
+    /// Of what stands in a follow's queue, what is followed there by a newer version.
+    fn leave_out_superseded(&mut self, id: u32) {
+        let Some(following) = self.following(id).filter(|one| one.requirement.is_none()) else {
+            return;
+        };
+        let queue = std::mem::take(&mut following.live);
+        let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
+            .into_iter()
+            .partition(|&object| self.is_followed_by_newer(id, object));
+        for object in left_out {
+            self.unwatch(object);
+        }
+        if let Some(following) = self.following(id) {
+            following.live = stays;
+        }
+    }
+
+    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
+    /// told of if that is gone. Where the newest does not match, nothing more would come.
+    fn is_followed_by_newer(&self, id: u32, object: u32) -> bool {
+        let object = &self.objects[object as usize];
+        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
+            return false;
+        };
+        if object.state != State::Superseded {
+            return false;
+        }
+        let newest = match self.find_key(object.key) {
+            Some(Filed::Object(newest)) => self.objects[newest as usize].record(),
+            Some(Filed::Tombstone(newest)) => self.tombstones.record(self.tombstones.get(newest)),
+            None => return false,
+        };
+        let selector = following.selectors.of(usize::from(object.schema));
+        selector.is_some_and(|selector| selector.matches(newest))
+    }
+
+    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
+        if gone.is_empty() {
+            return;
+        }
+        if let Some(following) = self.following(id) {
+            let (client, request) = (following.client, following.request);
+            self.tell_gap(client, request, gone, fx);
+        }
+        for object in gone.drain(..) {
+            self.unwatch(object);
+        }
+    }
+
+    fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
+        let object = |id: u32| &self.objects[id as usize];
+        for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
+            let reason = match object(same[0]).state {
+                State::Gone(why) => why.name(),
+                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
+            };
+            let names = same.iter().map(|&id| object(id).name());
+            send_gap(&mut self.count, client, request, names, reason, fx);
+        }
+    }
+
+    /// Clean-up of a follow that was taken from the table.
+    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) {
+        let mut queue = Vec::from(std::mem::take(&mut following.live));
+        if let Some(mut phase) = following.first_phase.take() {
+            queue.extend(phase.take_all());
+        }
+        if queue.len() > self.config.changed_at_once {
+            self.go_on_later(Part::Unwatch(queue));
+        } else {
+            for object in queue {
+                self.unwatch(object);
+            }
+        }
+        match (following.requirement, &following.member) {
+            (Some(requirement), Some(member)) => self.leave_group(id, requirement, member, &following),
+            (Some(requirement), None) => self.read_requirement_by(requirement, None),
+            (None, _) => {}
+        }
+        if let Some(state) = self.clients.get_mut(&following.client) {
+            state.paused.remove(&id);
+        }
+    }
+}
+
+/// Tells a reader of objects that it will not get.
+pub(in crate::core) fn send_gap<'a>(
+    count: &mut Counters,
+    client: u32,
+    request: u64,
+    gone: impl IntoIterator<Item = ObjectName<'a>>,
+    reason: &str,
+    fx: &mut impl Effects,
+) {
+    const BYTES_PER_FRAME: usize = 256 << 10;
+    let mut gone = gone.into_iter().peekable();
+    while gone.peek().is_some() {
+        let mut bytes = 0;
+        let mut items = Vec::new();
+        while bytes <= BYTES_PER_FRAME
+            && let Some(name) = gone.next()
+        {
+            bytes += name.record.len();
+            items.push(name);
+        }
+        count.gaps += items.len() as u64;
+        let reason = reason.into();
+        fx.reply(
+            client,
+            request,
+            &Reply::Gap(Gap {
+                items,
+                reason,
+                unnamed: None,
+            }),
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
+//!
+//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and `gap_bytes` of all
+//! together, and counted beyond: one can make many requirements, and read none. One that names as many as it may counts from
+//! there on, which costs next to nothing: so one that is broken, and misses everything, hardly slows who is not.
+
+use junctura_wire::Reply;
+use junctura_wire::body::{Gap, ObjectName};
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::interests::follow::send_gap;
+use crate::core::interests::requirement::{Requirement, Whose};
+
+/// What the next reader is to be told that it will not get.
+#[derive(Default)]
+pub(in crate::core) struct Lost {
+    items: Vec<LostObject>,
+    bytes: usize,
+    /// It names as many as it may: what comes is counted.
+    is_full: bool,
+    /// By reason: how many more.
+    unnamed: Vec<(&'static str, u64)>,
+}
+
+struct LostObject {
+    schema: u16,
+    sequence: u64,
+    record: Vec<u8>,
+    reason: &'static str,
+}
+
+impl LostObject {
+    fn name(&self) -> ObjectName<'_> {
+        ObjectName {
+            schema: self.schema,
+            sequence: self.sequence,
+            record: self.record.as_slice().into(),
+        }
+    }
+}
+
+impl Lost {
+    pub(in crate::core) fn len(&self) -> u64 {
+        self.items.len() as u64 + self.unnamed.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
+    /// Whether what comes is counted, and not named any more.
+    pub(in crate::core) fn is_counted(&self) -> bool {
+        self.is_full
+    }
+
+    /// One more that is not named.
+    pub(in crate::core) fn count(&mut self, reason: &'static str) {
+        let is_it = |known: &str| std::ptr::eq(known, reason) || known == reason;
+        match self.unnamed.iter_mut().find(|(known, _)| is_it(known)) {
+            Some((_, count)) => *count += 1,
+            None => self.unnamed.push((reason, 1)),
+        }
+    }
+}
+
+impl Core {
+    /// A requirement will not get these objects.
+    pub(in crate::core) fn disappoint(
+        &mut self,
+        id: u32,
+        objects: &[u32],
+        reason: &'static str,
+        fx: &mut impl Effects,
+    ) {
+        match self
+            .requirement_ref(id)
+            .and_then(|requirement| self.hearer(requirement))
+        {
+            Some((client, request)) => {
+                let names = objects.iter().map(|&object| self.objects[object as usize].name());
+                send_gap(&mut self.count, client, request, names, reason, fx);
+            }
+            None => self.keep_gaps(id, objects, reason),
+        }
+    }
+
+    /// Whom a requirement's gaps are told, if anybody is there.
+    fn hearer(&self, requirement: &Requirement) -> Option<(u32, u64)> {
+        match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => Some((following.client, following.request)),
+            (None, Whose::Client { client, request }) => Some((*client, *request)),
+            (None, Whose::Named(_)) => None,
+        }
+    }
+
+    pub(in crate::core) fn keep_gaps(&mut self, id: u32, objects: &[u32], reason: &'static str) {
+        const BYTES_EACH: usize = size_of::<LostObject>();
+        let (limit_each, limit) = (
+            self.config.limits.gap_bytes_per_requirement,
+            self.config.limits.gap_bytes,
+        );
+        for &object in objects {
+            let entry = &self.objects[object as usize];
+            let (schema, sequence) = (entry.schema, entry.sequence);
+            let bytes = BYTES_EACH + entry.record.len();
+            let is_full = self.gap_bytes + bytes > limit;
+            let Some(requirement) = self.requirement_mut(id) else {
+                return;
+            };
+            requirement.lost.is_full |= requirement.lost.bytes + bytes > limit_each;
+            if is_full || requirement.lost.is_counted() {
+                requirement.lost.count(reason);
+                continue;
+            }
+            let record = self.objects[object as usize].record.clone();
+            if let Some(requirement) = self.requirement_mut(id) {
+                requirement.lost.bytes += bytes;
+                requirement.lost.items.push(LostObject {
+                    schema,
+                    sequence,
+                    record,
+                    reason,
+                });
+                self.gap_bytes += bytes;
+            }
+        }
+    }
+
+    /// What was kept for a requirement is told, or nobody is to be told any more.
+    pub(in crate::core) fn forget_lost(&mut self, lost: &Lost) {
+        self.gap_bytes -= lost.bytes;
+    }
+
+    /// Tells what was kept to whoever is there to hear it.
+    pub(in crate::core) fn tell_lost(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some((client, request)) = self
+            .requirement_ref(id)
+            .and_then(|requirement| self.hearer(requirement))
+        else {
+            return;
+        };
+        let Some(lost) = self
+            .requirement_mut(id)
+            .map(|requirement| std::mem::take(&mut requirement.lost))
+        else {
+            return;
+        };
+        self.forget_lost(&lost);
+        for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
+            let names = same.iter().map(LostObject::name);
+            send_gap(&mut self.count, client, request, names, same[0].reason, fx);
+        }
+        let mut unnamed = lost.unnamed;
+        unnamed.sort_unstable();
+        for (reason, unnamed) in unnamed {
+            self.count.gaps += unnamed;
+            let gap = Gap {
+                items: Vec::new(),
+                reason: reason.into(),
+                unnamed: Some(unnamed),
+            };
+            fx.reply(client, request, &Reply::Gap(gap));
+        }
+    }
+}

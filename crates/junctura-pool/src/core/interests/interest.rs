@@ -1,0 +1,326 @@
+//! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
+
+use std::num::NonZeroU32;
+
+use junctura_model::index::Interests;
+use junctura_model::selector::{Selector, SelectorSet};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Target};
+use roaring::RoaringBitmap;
+
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+use crate::core::engine::look_ahead::Ahead;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::demand::Waiting;
+use crate::core::interests::follow::Following;
+use crate::core::interests::requirement::Requirement;
+use crate::core::interests::subscribe::Subscription;
+use crate::core::objects::order::Incremental;
+
+/// A standing interest, which another one that gets its number later is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) struct InterestId {
+    number: u32,
+    birth: NonZeroU32,
+}
+
+/// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As the request gives it.
+    pub text: String,
+    /// What was read, or why it is refused.
+    pub selectors: Result<SelectorSet>,
+}
+
+/// One standing interest.
+pub(in crate::core) enum Interest {
+    Demand(Waiting),
+    Follow(Box<Following>),
+    Requirement(Box<Requirement>),
+    Subscription(Subscription),
+}
+
+impl Interest {
+    /// Bytes of its selector where it stands.
+    pub(in crate::core) fn selector_bytes(&self) -> usize {
+        let selectors = match self {
+            Self::Demand(waiting) => &waiting.selectors,
+            Self::Follow(following) => &following.selectors,
+            Self::Requirement(requirement) => &requirement.selectors,
+            Self::Subscription(subscription) => &subscription.selectors,
+        };
+        selectors.standing_bytes()
+    }
+
+    fn selectors(&self) -> Option<&SelectorSet> {
+        match self {
+            Self::Demand(waiting) => Some(&waiting.selectors),
+            Self::Follow(following) if following.requirement.is_some() => None,
+            Self::Follow(following) => Some(&following.selectors),
+            Self::Requirement(requirement) => Some(&requirement.selectors),
+            Self::Subscription(subscription) => Some(&subscription.selectors),
+        }
+    }
+}
+
+impl Core {
+    /// Files an interest and notes it with its client's request.
+    pub(in crate::core) fn add_interest(
+        &mut self,
+        client: u32,
+        request: u64,
+        interest: Interest,
+        pending: fn(u32) -> Pending,
+    ) -> Result<u32> {
+        self.may_ask(client, request)?;
+        let id = self.file_interest(interest)?;
+        self.add_pending(client, request, pending(id))?;
+        Ok(id)
+    }
+
+    /// What refers to the interest of a number beyond its end.
+    pub(in crate::core) fn refer(&self, number: u32) -> InterestId {
+        let birth = self.standing[number as usize].birth;
+        InterestId { number, birth }
+    }
+
+    /// The number of an interest, while it stands.
+    pub(in crate::core) fn still(&self, id: Option<InterestId>) -> Option<u32> {
+        id.filter(|id| self.standing[id.number as usize].birth == id.birth)
+            .map(|id| id.number)
+    }
+
+    /// Files an interest that is no client's.
+    pub(in crate::core) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
+        let id = self.interests.vacant_key() as u32;
+        self.weigh_interest(id, &interest)?;
+        if let Err(full) = self.match_with(id, &interest) {
+            self.weigh_interest_no_more(id);
+            return Err(full);
+        }
+        if let Interest::Demand(Waiting { requirement, .. }) = &interest
+            && let Some(requirement) = self.still(*requirement)
+        {
+            self.demand_waits(requirement, true);
+        }
+        if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
+            self.look_at_staged(id, true);
+        }
+        self.interests.insert(interest);
+        Ok(id)
+    }
+
+    /// Offers are matched with an interest from now on; when this fails, nothing has changed.
+    fn match_with(&mut self, id: u32, interest: &Interest) -> Result<()> {
+        let Some(selectors) = interest.selectors() else {
+            return Ok(());
+        };
+        for (schema, selector) in typed(selectors, self.matching.len()) {
+            self.matching[schema].insert(id, selector);
+        }
+        let limit = self.config.limits.unindexed_interests;
+        if self.unindexed_interests() > limit {
+            self.match_no_more(id, selectors);
+            let cause = format!("{limit} selectors that no index helps with stand already; add an equality");
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        Ok(())
+    }
+
+    fn match_no_more(&mut self, id: u32, selectors: &SelectorSet) {
+        for (schema, selector) in typed(selectors, self.matching.len()) {
+            self.matching[schema].remove(id, selector);
+        }
+    }
+
+    /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle.
+    pub(in crate::core) fn drop_interest(&mut self, id: u32) {
+        let Some(interest) = self.interests.try_remove(id as usize) else {
+            return;
+        };
+        self.weigh_interest_no_more(id);
+        if let Some(selectors) = interest.selectors() {
+            self.match_no_more(id, selectors);
+        }
+        match interest {
+            Interest::Follow(following) => self.end_follow(id, *following),
+            Interest::Subscription(subscription) => self.end_subscription(id, &subscription),
+            Interest::Demand(waiting) => {
+                if let Some(requirement) = self.still(waiting.requirement) {
+                    self.demand_waits(requirement, false);
+                }
+                if waiting.incomplete {
+                    self.look_at_staged(id, false);
+                }
+            }
+            Interest::Requirement(requirement) => {
+                self.forget_beginning(&requirement);
+                self.forget_lost(&requirement.lost);
+            }
+        }
+    }
+
+    /// Standing selectors that are checked against every offer.
+    pub(in crate::core) fn unindexed_interests(&self) -> usize {
+        self.matching.iter().map(Interests::unindexed_len).sum()
+    }
+
+    /// A new visible object matches an interest.
+    pub(in crate::core) fn satisfy(
+        &mut self,
+        now: Nanoseconds,
+        interest: u32,
+        object: u32,
+        event: u32,
+        fx: &mut impl Effects,
+    ) {
+        match self.interests.get(interest as usize) {
+            Some(Interest::Follow(_)) => self.follow_meets(now, interest, object, fx),
+            Some(Interest::Subscription(_)) => self.tell_subscription(interest, object, event, fx),
+            Some(Interest::Requirement(_)) => self.requirement_meets(now, interest, object, fx),
+            Some(Interest::Demand(_)) => self.demand_meets(interest, object, fx),
+            None => {}
+        }
+    }
+
+    /// Ends a follow or a subscription from the server's side and says why.
+    pub(in crate::core) fn end_from_here(
+        &mut self,
+        id: u32,
+        client: u32,
+        request: u64,
+        error: &Error,
+        fx: &mut impl Effects,
+    ) {
+        self.drop_interest(id);
+        self.settle_pending(client, request);
+        fx.reply(client, request, &Reply::Ended(Failure::from(error)));
+    }
+
+    pub(in crate::core) fn selectors(&self, text: &str) -> Result<SelectorSet> {
+        match &self.prepared {
+            Some(prepared) if prepared.text == text => prepared.selectors.clone(),
+            _ => SelectorSet::parse(text, &self.config.schemas),
+        }
+    }
+
+    /// The next request may have a selector that was read before; `None`: no request has.
+    ///
+    /// Gives back what was there before.
+    pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
+        std::mem::replace(&mut self.prepared, selector)
+    }
+
+    /// The visible objects that match, in no order.
+    pub(in crate::core) fn visible_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        let mut found = self.all_matches(selectors);
+        if self.is_behind() {
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+        }
+        found
+    }
+
+    /// The same, to be changed. Where they are very many, those among them that are out of sight are left out later, by
+    /// [`Self::was_there`].
+    pub(in crate::core) fn matches_to_change(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        let mut found = self.all_matches(selectors);
+        if self.is_behind() && found.len() <= self.config.changed_at_once {
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+        }
+        found
+    }
+
+    /// Whether an object that was found is visible still. `newest`: the newest version then; another object may have its place.
+    pub(in crate::core) fn was_there(&self, id: u32, newest: u64) -> bool {
+        let object = self.objects.get(id as usize);
+        object.is_some_and(|one| one.sequence <= newest && one.is_visible() && !self.is_out_of_sight(one))
+    }
+
+    /// The visible objects that match, to be given in the order of the request that is going on.
+    pub(in crate::core) fn sorted_matches(&mut self, selectors: &SelectorSet) -> Incremental {
+        self.index_all();
+        match self.take_ahead(selectors).filter(Ahead::is_sorted) {
+            Some(ahead) => {
+                let mut found = ahead.into_sorted();
+                if self.is_behind() {
+                    found.retain(|id| !self.is_out_of_sight(&self.objects[id as usize]));
+                }
+                found
+            }
+            None => Incremental::new(self.visible_matches(selectors)),
+        }
+    }
+
+    /// Those that match, what is out of sight included.
+    pub(in crate::core) fn all_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
+        self.index_all();
+        if let Some(ahead) = self.take_ahead(selectors) {
+            return ahead.into_found();
+        }
+        let mut found = Vec::new();
+        for (schema, selector) in typed(selectors, self.listing.len()) {
+            for id in self.listing[schema].candidates(selector) {
+                if self
+                    .objects
+                    .get(id as usize)
+                    .is_some_and(|object| selector.matches(object.record()))
+                {
+                    found.push(id);
+                }
+            }
+        }
+        found
+    }
+
+    /// The indexed objects that may match.
+    pub(in crate::core) fn candidates(&self, selectors: &SelectorSet) -> RoaringBitmap {
+        let of_schemas = typed(selectors, self.listing.len());
+        of_schemas
+            .map(|(schema, selector)| self.listing[schema].candidates(selector))
+            .fold(RoaringBitmap::new(), |all, some| all | some)
+    }
+
+    /// What a target names: a selector set, or a key's identity and its text.
+    pub(in crate::core) fn aim(&self, target: &Target<'_>) -> Result<Aim> {
+        match target {
+            Target::Selector(text) => Ok(Aim::Selectors(self.selectors(text)?)),
+            Target::Key { schema: number, record } => {
+                let schema = self.config.schemas.get(usize::from(*number)).ok_or_else(|| {
+                    Error::new(
+                        Code::SchemaMismatch,
+                        format!("schema {number}"),
+                        "the pool has no schema of this number",
+                    )
+                })?;
+                let record = schema.check(record)?;
+                let mut text = String::new();
+                schema.key_of(record, &mut text);
+                let identity = crate::core::objects::offer::identity(*number, record.key_bytes(schema.key_len()));
+                Ok(Aim::Key {
+                    identity,
+                    text,
+                    selectors: SelectorSet::exact_key(record, usize::from(*number), &self.config.schemas),
+                })
+            }
+        }
+    }
+}
+
+/// See [`Core::aim`].
+pub(in crate::core) enum Aim {
+    Selectors(SelectorSet),
+    Key {
+        identity: u128,
+        text: String,
+        selectors: SelectorSet,
+    },
+}
+
+/// The selectors of a set, each with the number of its schema.
+pub(in crate::core) fn typed(selectors: &SelectorSet, schemas: usize) -> impl Iterator<Item = (usize, &Selector)> {
+    (0..schemas).filter_map(|schema| Some((schema, selectors.of(schema)?)))
+}

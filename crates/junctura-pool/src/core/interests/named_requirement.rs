@@ -1,0 +1,313 @@
+//! Requirements with a name: they outlive their clients.
+//!
+//! ```text
+//!                     a client uses it
+//!             .-----------------------------.
+//!   require   v      the last one stops     |   time to live is over
+//!  ---------> used --------------------> unused ----------------------> lapsed
+//!             '----------------+------------'
+//!                              '--- retract, by anybody ---> retracted
+//! ```
+//! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
+//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`crate::core::interests::gaps`]).
+
+use std::collections::BTreeSet;
+
+use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
+use junctura_model::requirements::{Written, check_name};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Require, events};
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::engine::timers::{NOBODY, Timer};
+use crate::core::interests::requirement::{Requirement, Whose};
+
+/// What only a requirement with a name has.
+pub(in crate::core) struct Named {
+    pub(in crate::core) name: String,
+    /// How long it stands while no client uses it.
+    pub(in crate::core) time_to_live: Option<Nanoseconds>,
+    /// `Require` requests of clients that go on.
+    pub(in crate::core) users: BTreeSet<(u32, u64)>,
+    pub(in crate::core) made: Nanoseconds,
+    pub(in crate::core) last_release: Option<Nanoseconds>,
+    /// When it lapses, unless somebody uses it before.
+    pub(in crate::core) lapses: Option<Nanoseconds>,
+}
+
+impl Named {
+    fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
+        Self {
+            name: name.to_owned(),
+            time_to_live,
+            users: BTreeSet::new(),
+            made: now,
+            last_release: None,
+            lapses: None,
+        }
+    }
+}
+
+impl Core {
+    /// Makes a requirement with a name, or joins the one that has it. The client's request stands for its use of it.
+    pub(in crate::core) fn require_named(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        require: &Require<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let asked = self.named_requirement(name, require)?;
+        let (id, is_new) = self.find_or_file(client, request, name, asked)?;
+        self.use_named(id, client, request)?;
+        if !self.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.sequence));
+        }
+        if is_new {
+            self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+        }
+        Ok(())
+    }
+
+    /// A client's request stands by a requirement with a name.
+    pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
+        self.add_pending(client, request, Pending::Use(id))?;
+        if let Some(named) = self.named_mut(id) {
+            named.users.insert((client, request));
+        }
+        self.wind(id);
+        Ok(())
+    }
+
+    /// Makes a requirement with a name before there is any client.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
+    pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+        let milliseconds = |time: u64| time.div_ceil(1_000_000);
+        let require = Require {
+            selector: written.selector.as_str().into(),
+            newest_only: written.newest_only,
+            name: Some(written.name.as_str().into()),
+            time_to_live_ms: written.time_to_live_ns.map(milliseconds),
+            breaks_on_full: written.breaks_on_full,
+            quota_bytes: written.quota_bytes,
+            stuck_after_ms: written.stuck_after_ns.map(milliseconds),
+            group: written.is_group,
+        };
+        let asked = self.named_requirement(&written.name, &require);
+        let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
+        let (id, _) = made.map_err(|error| {
+            let subject = format!("requirements line {}: {}", written.line, error.subject());
+            Error::new(error.code(), subject, error.cause())
+        })?;
+        self.wind(id);
+        Ok(())
+    }
+
+    /// A requirement with a name, as it is asked for.
+    pub(in crate::core) fn named_requirement(&self, name: &str, require: &Require<'_>) -> Result<Requirement> {
+        check_name(name)?;
+        if require.time_to_live_ms == Some(0) {
+            return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
+        }
+        let selectors = self.selectors(&require.selector)?;
+        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), self.now);
+        let whose = Whose::Named(Box::new(named));
+        let mut asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
+        asked.group = require.group.then(Box::default);
+        Ok(asked)
+    }
+
+    /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
+    ///
+    /// A client that may not ask for anything more makes none.
+    pub(in crate::core) fn find_or_file(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        asked: Requirement,
+    ) -> Result<(u32, bool)> {
+        if let Some(&id) = self.named.get(name) {
+            self.agree_on_requirement(id, &asked)?;
+            return Ok((id, false));
+        }
+        let limit = self.config.limits.named_requirements;
+        if self.named.len() >= limit {
+            let cause = format!("the pool keeps {limit} with a name");
+            return Err(Error::new(Code::LimitExceeded, "requirements", cause));
+        }
+        self.may_ask(client, request)?;
+        let id = self.file_requirement(asked)?;
+        self.named.insert(name.to_owned(), id);
+        if self.requirement_ref(id).is_some_and(Requirement::has_begun) {
+            self.awaited.came(name);
+        }
+        Ok((id, true))
+    }
+
+    fn agree_on_requirement(&self, id: u32, asked: &Requirement) -> Result<()> {
+        let (Some(ours), Some(theirs)) = (self.requirement_ref(id), asked.named()) else {
+            return Ok(());
+        };
+        let Some(named) = ours.named() else { return Ok(()) };
+        let kinds = ["a requirement for one reader", "a group"];
+        let (our_kind, their_kind) = (ours.group.is_some(), asked.group.is_some());
+        let cause = if our_kind != their_kind {
+            format!(
+                "it is {}, not {}",
+                kinds[usize::from(our_kind)],
+                kinds[usize::from(their_kind)]
+            )
+        } else if !ours.selectors.asks_the_same(&asked.selectors) {
+            format!(
+                "it stands for {:?}, not {:?}",
+                ours.selectors.text(),
+                asked.selectors.text()
+            )
+        } else if ours.newest_only != asked.newest_only {
+            let versions = ["all versions", "the newest versions"];
+            let (ours, theirs) = (usize::from(ours.newest_only), usize::from(asked.newest_only));
+            format!("it keeps {}, not {}", versions[ours], versions[theirs])
+        } else if named.time_to_live != theirs.time_to_live {
+            let text = |time: Option<Nanoseconds>| {
+                time.map_or_else(|| "none".to_owned(), |time| format!("{} s", seconds(time)))
+            };
+            let (ours, theirs) = (text(named.time_to_live), text(theirs.time_to_live));
+            format!("its time to live is {ours}, not {theirs}")
+        } else if ours.bounds != asked.bounds {
+            format!("it {}; this would be one that {}", ours.bounds, asked.bounds)
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::Conflict, subject(&named.name), cause))
+    }
+
+    /// The requirement of a name.
+    pub(in crate::core) fn find_named(&self, name: &str) -> Result<u32> {
+        self.named.get(name).copied().ok_or_else(|| {
+            let name: String = name
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(REQUIREMENT_NAME_BYTES_MAX)
+                .collect();
+            Error::new(Code::NotFound, subject(&name), "there is none of this name")
+        })
+    }
+
+    fn named_mut(&mut self, id: u32) -> Option<&mut Named> {
+        match &mut self.requirement_mut(id)?.whose {
+            Whose::Named(named) => Some(named),
+            Whose::Client { .. } => None,
+        }
+    }
+
+    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    pub(in crate::core) fn end_use(&mut self, id: u32, client: u32, request: u64) {
+        if let Some(named) = self.named_mut(id) {
+            named.users.remove(&(client, request));
+            self.wind(id);
+        }
+    }
+
+    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    pub(in crate::core) fn wind(&mut self, id: u32) {
+        let now = self.now;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
+        let Whose::Named(named) = &mut requirement.whose else {
+            return;
+        };
+        if is_read || !named.users.is_empty() {
+            if named.lapses.take().is_some() {
+                self.timers.cancel(NOBODY, u64::from(id));
+            }
+        } else if let Some(time) = named.time_to_live {
+            let at = now.saturating_add(time);
+            named.lapses = Some(at);
+            self.timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
+        }
+    }
+
+    pub(in crate::core) fn note_release(&mut self, id: u32) {
+        let now = self.now;
+        if let Some(named) = self.named_mut(id) {
+            named.last_release = Some(now);
+        }
+    }
+
+    pub(in crate::core) fn retract_named(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        request: u64,
+        name: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let id = self.find_named(name)?;
+        let owed = self.end_named(now, id, events::RETRACTED, Some(client), fx);
+        self.answer_in_turn(client, request, owed, fx);
+        Ok(())
+    }
+
+    /// Nobody has used it for as long as it lives without.
+    pub(in crate::core) fn lapse(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        self.end_named(now, id, events::LAPSED, None, fx);
+    }
+
+    fn end_named(&mut self, now: Nanoseconds, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
+        let Some(named) = self.requirement_ref(id).and_then(Requirement::named) else {
+            return 0;
+        };
+        let name = named.name.clone();
+        let why = if event == events::LAPSED {
+            "nobody used it for its time to live"
+        } else {
+            ""
+        };
+        self.tell_about_requirement(id, event, by, why, fx);
+        self.unmake_named(now, id, &name, fx)
+    }
+
+    /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
+    pub(in crate::core) fn unmake_named(
+        &mut self,
+        now: Nanoseconds,
+        id: u32,
+        name: &str,
+        fx: &mut impl Effects,
+    ) -> u64 {
+        self.named.remove(name);
+        self.awaited.went(name);
+        self.end_uses(id, name, fx);
+        let owed = self.retract(now, id, "its requirement was retracted", fx);
+        self.timers.cancel(NOBODY, u64::from(id));
+        owed
+    }
+
+    fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
+        let users = self.named_mut(id).map(|named| std::mem::take(&mut named.users));
+        let error = Error::new(Code::Closed, subject(name), "it was retracted");
+        for (client, request) in users.into_iter().flatten() {
+            self.settle_pending(client, request);
+            fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+        }
+    }
+}
+
+fn subject(name: &str) -> String {
+    format!("requirement {name}")
+}
+
+/// For people.
+pub(in crate::core) fn seconds(time: Nanoseconds) -> f64 {
+    time as f64 / 1e9
+}

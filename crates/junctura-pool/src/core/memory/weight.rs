@@ -1,0 +1,298 @@
+//! What the server keeps besides payloads: it has a weight, and a limit.
+//!
+//! | what | weighs on |
+//! |---|---|
+//! | attributes of objects and of keys that are gone, with their entries in tables and indexes, and the places where archived objects lie | the budget of records, as large as that of payloads |
+//! | standing selectors, lists, and what follows begin with | their client, and all together |
+//! | offers that wait, but for payloads in shared memory | their client, and all together |
+//! | what requirements are owed | all together |
+//!
+//! An offer that the first or the last has no room for waits, as one does that memory has no room for, so nothing is lost.
+//! A selector beyond its limit is refused with `LimitExceeded`, to its client alone. A place that has no room is not kept.
+
+use std::num::NonZeroU32;
+
+use junctura_model::limits::RECORD_BYTES_MAX;
+use junctura_model::{Code, Error, RecordRef, Result};
+
+use crate::core::engine::Core;
+use crate::core::engine::timers::NOBODY;
+use crate::core::interests::interest::Interest;
+use crate::core::interests::requirement::{Requirement, Whose};
+use crate::core::objects::object::Object;
+
+/// The smallest budget of records: a pool with a small budget for payloads may still hold many small objects.
+const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
+/// Bytes that an object takes besides its attributes and its payload.
+const OBJECT_BYTES: u64 = size_of::<Object>() as u64 + 160;
+/// Bytes that a key that is gone takes besides its attributes.
+const TOMBSTONE_BYTES: u64 = 256;
+/// Bytes that a place of archived objects takes besides its name.
+const PLACE_BYTES: u64 = 32;
+/// Bytes that an interest takes besides its selector.
+pub(in crate::core) const INTEREST_BYTES: usize = 384;
+/// While all clients together are at a limit, a client that takes less than so many bytes is still served.
+pub(in crate::core) const FAIR_BYTES: usize = 1 << 20;
+/// The same of offers that wait: a client that sends 256 objects within messages before it hears of the first has less.
+pub(in crate::core) const FAIR_OFFER_BYTES: usize = 2 << 20;
+/// Keys that are gone are forgotten in groups of so many when records have no room.
+const FORGOTTEN_AT_ONCE: usize = 64;
+
+/// Of the interest that has a number, or had it last.
+pub(in crate::core) struct Standing {
+    /// How many had the number before.
+    pub(in crate::core) birth: NonZeroU32,
+    client: u32,
+    bytes: usize,
+}
+
+/// Sums over all that has a weight.
+#[derive(Default)]
+pub(in crate::core) struct Weights {
+    /// Bytes of records.
+    pub(in crate::core) record_bytes: u64,
+    /// Bytes of standing selectors.
+    pub(in crate::core) selector_bytes: usize,
+    /// Of them, those of requirements with a name.
+    named_selector_bytes: usize,
+    /// Bytes of offers that wait.
+    pub(in crate::core) waiting_offer_bytes: usize,
+    /// Objects that requirements are owed, each as often as it is.
+    pub(in crate::core) owed: usize,
+}
+
+impl Core {
+    /// Bytes that records may take.
+    pub(in crate::core) fn record_budget_bytes(&self) -> u64 {
+        let usual = || self.config.budget_bytes.max(RECORD_BUDGET_BYTES_MIN);
+        self.config.record_budget_bytes.unwrap_or_else(usual)
+    }
+
+    /// Whether an object with so many bytes of attributes has room. Keys that are gone make room first.
+    pub(in crate::core) fn has_room_for_record(&mut self, attribute_bytes: u32) -> bool {
+        self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
+    }
+
+    /// Whether the name of a place has room among the records. One that is longer than any record has none.
+    pub(in crate::core) fn has_room_for_place(&mut self, name: &str) -> bool {
+        name.len() <= RECORD_BYTES_MAX && self.has_room_for_bytes(place_bytes(name))
+    }
+
+    fn has_room_for_bytes(&mut self, bytes: u64) -> bool {
+        let budget = self.record_budget_bytes();
+        while self.weights.record_bytes + bytes > budget {
+            if !self.forget_some_tombstones(FORGOTTEN_AT_ONCE) {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(in crate::core) fn weigh_object(&mut self, record: &[u8]) {
+        self.weights.record_bytes += OBJECT_BYTES + record.len() as u64;
+    }
+
+    /// An object is forgotten.
+    pub(in crate::core) fn weigh_object_no_more(&mut self, record: &[u8]) {
+        self.free_record_bytes(OBJECT_BYTES + record.len() as u64);
+    }
+
+    pub(in crate::core) fn weigh_place(&mut self, name: &str) {
+        self.weights.record_bytes += place_bytes(name);
+    }
+
+    /// Nothing lies in a place any more.
+    pub(in crate::core) fn weigh_place_no_more(&mut self, name: &str) {
+        self.free_record_bytes(place_bytes(name));
+    }
+
+    /// What an offer may have waited for is free.
+    fn free_record_bytes(&mut self, bytes: u64) {
+        self.memory_freed |= self.are_records_full() && !self.stalled.is_empty();
+        self.weights.record_bytes -= bytes;
+    }
+
+    /// Whether the largest record has no room.
+    fn are_records_full(&self) -> bool {
+        self.weights.record_bytes + OBJECT_BYTES + RECORD_BYTES_MAX as u64 > self.record_budget_bytes()
+    }
+
+    /// Whether an object that all requirements want has to wait.
+    fn is_owed_as_much_as_may_be(&self) -> bool {
+        self.weights.owed + self.requirements.len() > self.config.limits.owed
+    }
+
+    /// A requirement is owed one object less.
+    pub(in crate::core) fn weigh_owed_no_more(&mut self) {
+        self.memory_freed |= self.is_owed_as_much_as_may_be() && !self.stalled.is_empty();
+        self.weights.owed -= 1;
+    }
+
+    pub(in crate::core) fn weigh_tombstone(&mut self, record_bytes: usize) {
+        self.weights.record_bytes += TOMBSTONE_BYTES + record_bytes as u64;
+    }
+
+    pub(in crate::core) fn weigh_tombstone_no_more(&mut self, record_bytes: usize) {
+        self.free_record_bytes(TOMBSTONE_BYTES + record_bytes as u64);
+    }
+
+    /// Whether everything that takes memory for records is staged, and there is no room for more: only the end of a bundle
+    /// could make some.
+    pub(in crate::core) fn records_are_filled_by(&self, staged: u64) -> bool {
+        staged > 0 && self.objects.len() as u64 == staged && self.are_records_full()
+    }
+
+    /// Adds to what a client, and all, have asked.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the client, or all together, have asked as much as they may.
+    pub(in crate::core) fn weigh_asked(&mut self, client: u32, bytes: usize) -> Result<()> {
+        let limits = &self.config.limits;
+        let all = self.weights.selector_bytes + bytes;
+        let its = match self.clients.get_mut(&client) {
+            Some(state) => &mut state.selector_bytes,
+            None => &mut self.weights.named_selector_bytes,
+        };
+        let limit = limits.selector_bytes_per_client;
+        if *its + bytes > limit {
+            let whose = if client == NOBODY {
+                "requirements with a name"
+            } else {
+                "a client"
+            };
+            let cause = format!("standing selectors and lists of {whose} take at most {limit} bytes together");
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        if all > limits.selector_bytes && *its + bytes > FAIR_BYTES {
+            let cause = format!(
+                "standing selectors of all clients take {} bytes already",
+                limits.selector_bytes
+            );
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        *its += bytes;
+        self.weights.selector_bytes = all;
+        Ok(())
+    }
+
+    pub(in crate::core) fn weigh_asked_no_more(&mut self, client: u32, bytes: usize) {
+        self.weights.selector_bytes -= bytes;
+        match self.clients.get_mut(&client) {
+            Some(state) => state.selector_bytes -= bytes,
+            None => self.weights.named_selector_bytes -= bytes,
+        }
+    }
+
+    /// Adds an interest that gets this number.
+    ///
+    /// # Errors
+    /// As [`Core::weigh_asked`].
+    pub(in crate::core) fn weigh_interest(&mut self, number: u32, interest: &Interest) -> Result<()> {
+        let client = client_of(interest);
+        let bytes = INTEREST_BYTES + interest.selector_bytes() + queue_bytes(interest);
+        self.weigh_asked(client, bytes)?;
+        match self.standing.get_mut(number as usize) {
+            Some(standing) => (standing.client, standing.bytes) = (client, bytes),
+            None => self.standing.push(Standing {
+                birth: NonZeroU32::MIN,
+                client,
+                bytes,
+            }),
+        }
+        Ok(())
+    }
+
+    /// A follow has given what was there when it began.
+    pub(in crate::core) fn weigh_queue_no_more(&mut self, number: u32) {
+        let Some(interest) = self.interests.get(number as usize) else {
+            return;
+        };
+        let bytes = INTEREST_BYTES + interest.selector_bytes();
+        let standing = &mut self.standing[number as usize];
+        let (client, before) = (standing.client, std::mem::replace(&mut standing.bytes, bytes));
+        self.weigh_asked_no_more(client, before - bytes);
+    }
+
+    /// The interest of a number is over; the next of this number is another.
+    pub(in crate::core) fn weigh_interest_no_more(&mut self, number: u32) {
+        let standing = &mut self.standing[number as usize];
+        standing.birth = standing.birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
+        let (client, bytes) = (standing.client, std::mem::take(&mut standing.bytes));
+        self.weigh_asked_no_more(client, bytes);
+    }
+
+    /// Whether requirements may be owed one more object each that wants it.
+    pub(in crate::core) fn may_be_owed(&mut self, schema: u16, record: &[u8]) -> bool {
+        !self.is_owed_as_much_as_may_be()
+            || self.weights.owed + self.count_claimants(schema, record) <= self.config.limits.owed
+    }
+
+    /// # Errors
+    /// `LimitExceeded` where a new requirement would be owed more than all together may.
+    pub(in crate::core) fn may_be_owed_at_once(&self, objects: usize) -> Result<()> {
+        let limit = self.config.limits.owed;
+        if objects > 0 && self.weights.owed + objects > limit {
+            let cause = format!(
+                "it would be owed {objects} objects, and requirements may be owed {limit} together, of which they are owed {}",
+                self.weights.owed
+            );
+            return Err(Error::new(Code::LimitExceeded, "requirement", cause));
+        }
+        Ok(())
+    }
+
+    /// What else but payloads an offer may wait for, for people.
+    pub(in crate::core) fn full_besides(&self) -> String {
+        let (records, budget) = (self.weights.record_bytes, self.record_budget_bytes());
+        let (owed, limit) = (self.weights.owed, self.config.limits.owed);
+        let of_records = format!("; attributes and index entries of objects take {records} of {budget} bytes");
+        let of_owed = format!("; requirements are owed {owed} objects, of {limit} that they may be owed together");
+        let texts = [
+            (self.are_records_full(), of_records),
+            (self.is_owed_as_much_as_may_be(), of_owed),
+        ];
+        texts
+            .into_iter()
+            .filter(|(is_full, _)| *is_full)
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    fn count_claimants(&mut self, schema: u16, record: &[u8]) -> usize {
+        let mut matched = std::mem::take(&mut self.matched);
+        matched.clear();
+        self.matching[usize::from(schema)].matches(RecordRef::trusted(record), &mut matched);
+        let is_claimant = |&&id: &&u32| self.requirement_ref(id).is_some_and(|one| one.broken.is_none());
+        let count = matched.iter().filter(is_claimant).count();
+        self.matched = matched;
+        count
+    }
+}
+
+fn place_bytes(name: &str) -> u64 {
+    PLACE_BYTES + name.len() as u64
+}
+
+/// Bytes of the objects that a new follow begins with.
+fn queue_bytes(interest: &Interest) -> usize {
+    match interest {
+        Interest::Follow(following) => following.queued() * size_of::<u32>(),
+        _ => 0,
+    }
+}
+
+fn client_of(interest: &Interest) -> u32 {
+    match interest {
+        Interest::Demand(waiting) => waiting.client,
+        Interest::Follow(following) => following.client,
+        Interest::Subscription(subscription) => subscription.client,
+        Interest::Requirement(requirement) => owner_of(requirement),
+    }
+}
+
+fn owner_of(requirement: &Requirement) -> u32 {
+    match requirement.whose {
+        Whose::Client { client, .. } => client,
+        Whose::Named(_) => NOBODY,
+    }
+}

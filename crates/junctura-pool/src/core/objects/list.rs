@@ -1,0 +1,138 @@
+//! Lists: the visible objects that match (and those staged in bundles, if they are asked for), sorted, page by page. A list
+//! shows the pool as it was when the list began.
+
+use junctura_model::Result;
+use junctura_wire::body::List;
+use junctura_wire::fixed::{ListedHead, SPILLED};
+use junctura_wire::{Listed, Reply};
+use zerocopy::IntoBytes;
+
+use crate::Effects;
+use crate::core::bundles::staged_flag;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+use crate::core::objects::object::Place;
+use crate::core::objects::order::{Incremental, Sorting};
+
+const OBJECTS_PER_PAGE: usize = 1000;
+
+/// A list that is not over.
+pub(in crate::core) struct Listing {
+    sorting: Sorting,
+    rest: Incremental,
+    /// What it weighs on its client.
+    bytes: usize,
+}
+
+impl Core {
+    pub(in crate::core) fn list(
+        &mut self,
+        client: u32,
+        request: u64,
+        list: &List<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let selectors = self.selectors(&list.selector)?;
+        let sorting = self.sorting(&list.order)?;
+        let among = list
+            .bundle
+            .as_deref()
+            .map(|path| self.bundles_under(path))
+            .transpose()?;
+        let mut found = self.sorted_matches(&selectors);
+        if list.incomplete {
+            found.extend(self.staged_matches(&selectors));
+        }
+        if let Some(among) = among {
+            found.retain(|id| among.contains(&self.objects[id as usize].bundle));
+        }
+        self.may_ask(client, request)?;
+        let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
+        self.weigh_asked(client, bytes)?;
+        let listing = Listing {
+            sorting,
+            rest: found,
+            bytes,
+        };
+        self.add_pending(client, request, Pending::List(Box::new(listing)))?;
+        fx.reply(client, request, &Reply::Began(self.sequence));
+        if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
+            for object in listing.rest.iter() {
+                self.objects[object as usize].watchers += 1;
+            }
+        }
+        self.more(client, request, fx);
+        Ok(())
+    }
+
+    pub(in crate::core) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            self.send_page(client, request, &mut listing, fx);
+            self.put_listing(client, request, listing);
+        }
+    }
+
+    fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
+        let mut entries = Vec::new();
+        for _ in 0..OBJECTS_PER_PAGE {
+            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else {
+                break;
+            };
+            let object = &self.objects[id as usize];
+            let staged = staged_flag(object.sequence);
+            let is_in_file = matches!(object.place, Place::File { .. });
+            let spilled = if is_in_file { SPILLED } else { 0 };
+            let head = ListedHead {
+                sequence: if staged == 0 { object.sequence } else { object.bundle }.into(),
+                schema: object.schema.into(),
+                flags: (staged | spilled).into(),
+                record_length: (object.record.len() as u32).into(),
+                length: object.length.into(),
+            };
+            entries.extend_from_slice(head.as_bytes());
+            entries.extend_from_slice(&object.record);
+            self.unwatch(id);
+            if entries.len() > junctura_wire::frame::BODY_BYTES_MAX / 2 {
+                break;
+            }
+        }
+        fx.reply(
+            client,
+            request,
+            &Reply::Listed(Listed {
+                last: listing.rest.is_empty(),
+                entries: &entries,
+            }),
+        );
+    }
+
+    fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {
+        let state = self.clients.get_mut(&client)?;
+        match state.pending.remove(&request) {
+            Some(Pending::List(listing)) => Some(listing),
+            Some(other) => {
+                state.pending.insert(request, other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
+        if listing.rest.is_empty() {
+            self.weigh_asked_no_more(client, listing.bytes);
+        } else if let Some(state) = self.clients.get_mut(&client) {
+            state.pending.insert(request, Pending::List(listing));
+        }
+    }
+
+    /// Ends a list early. Its client's request is the caller's to settle.
+    pub(in crate::core) fn drop_list(&mut self, client: u32, request: u64) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            self.weigh_asked_no_more(client, listing.bytes);
+            for object in listing.rest.take_all() {
+                self.unwatch(object);
+            }
+        }
+    }
+}

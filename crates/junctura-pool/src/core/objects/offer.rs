@@ -1,0 +1,570 @@
+//! Offers: an object comes in, is checked, becomes visible whole, and goes to everyone who wants it.
+
+use junctura_model::{Code, Error, RecordRef, Result, SameKey};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, events};
+use junctura_wire::fixed::{self, OfferHead};
+
+use crate::Effects;
+use crate::core::clients::client::milliseconds;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::engine::timers::Timer;
+use crate::core::interests::demand_probe::{Declined, not_wanted};
+use crate::core::memory::shortage::Shortage;
+use crate::core::memory::spill::Leaving;
+use crate::core::memory::weight::FAIR_OFFER_BYTES;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::{Keep, Object, Place, State, Until};
+
+/// What a client offers.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Content<'a> {
+    pub(in crate::core) head: OfferHead,
+    pub(in crate::core) record: &'a [u8],
+    pub(in crate::core) inline: &'a [u8],
+}
+
+/// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
+pub(in crate::core) struct WaitingOffer {
+    pub(in crate::core) number: u64,
+    /// The request of its client that has its bundle open, if it is for one.
+    bundle: Option<u64>,
+    head: OfferHead,
+    record: Vec<u8>,
+    inline: Vec<u8>,
+    /// Requests that wait until this offer and all before it are answered.
+    pub(in crate::core) syncs: Vec<u64>,
+}
+
+/// What an offer that waits takes.
+fn waiting_bytes(record: &[u8], inline: &[u8]) -> usize {
+    size_of::<WaitingOffer>() + record.len() + inline.len()
+}
+
+impl WaitingOffer {
+    fn bytes(&self) -> usize {
+        waiting_bytes(&self.record, &self.inline)
+    }
+
+    fn content(&self) -> Content<'_> {
+        Content {
+            head: self.head,
+            record: &self.record,
+            inline: &self.inline,
+        }
+    }
+}
+
+impl Core {
+    /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
+    /// client that has its bundle open, if it is for one.
+    pub(in crate::core) fn offer(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) {
+        let waits = self
+            .clients
+            .get(&client)
+            .is_some_and(|state| !state.waiting_offers.is_empty());
+        let outcome = if waits {
+            let examined = self.examine(client, content);
+            let shortage = self.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
+        } else {
+            self.take_up(now, client, number, bundle, content, fx)
+        };
+        match outcome {
+            Ok(taken) => self.acknowledge(now, (client, number, bundle), taken, content.head, fx),
+            Err(Refusal::Wait(shortage)) => match self.wait_for_memory(now, client, number, bundle, content) {
+                Ok(()) => self.stall(client, shortage, fx),
+                Err(error) => self.fail(now, client, number, &error, fx),
+            },
+            Err(Refusal::Failed(error)) => self.fail(now, client, number, &error, fx),
+        }
+    }
+
+    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    fn acknowledge(
+        &mut self,
+        now: Nanoseconds,
+        (client, number, bundle): (u32, u64, Option<u64>),
+        taken: Taken,
+        head: OfferHead,
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Offered(taken.sequence));
+        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
+            return;
+        }
+        match bundle.and_then(|through| self.bundle_of(client, through).ok()) {
+            None => self.await_archive(now, client, number, taken, fx),
+            Some(bundle) => self.answer_completing(now, (client, number), bundle, 0, fx),
+        }
+    }
+
+    fn take_up(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<Taken, Refusal> {
+        let taken = match bundle {
+            None => self.publish(now, client, content, fx),
+            Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+        };
+        // Before the next offer of the same event, which may be of the same key.
+        if self.awaited.has_news() {
+            self.let_unneeded_go(now, fx);
+        }
+        taken
+    }
+
+    /// Whether an offer is one, whatever else there is in the pool.
+    pub(in crate::core) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
+        let Content { head, record, inline } = content;
+        let number = head.schema.get();
+        let identity = self.identify(number, record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        let keep = self.keep(client, &head, RecordRef::trusted(record))?;
+        Ok(Examined { identity, keep })
+    }
+
+    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    fn keep(&self, client: u32, head: &OfferHead, record: RecordRef<'_>) -> Result<Keep> {
+        let (flags, given) = (head.flags.get(), head.releases.get());
+        if flags & fixed::DEFAULT_RETENTION != 0 {
+            let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
+            Ok(self.awaited.keep(retention))
+        } else if flags & fixed::FOR_A_TIME != 0 {
+            if given == 0 {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
+            }
+            Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::TOGETHER != 0 {
+            Ok(Keep::Together)
+        } else if flags & fixed::BY_CONSUMERS != 0 {
+            self.consumers_of(client, given).map(Keep::ReleasedBy)
+        } else if given == 0 {
+            Ok(Keep::UntilWithdrawn)
+        } else {
+            Ok(Keep::Released(given))
+        }
+    }
+
+    /// Which object a record is of.
+    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<Identity> {
+        let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
+            Error::new(
+                Code::SchemaMismatch,
+                format!("schema {number}"),
+                "the pool has no schema of this number",
+            )
+        })?;
+        let checked = schema.check(record)?;
+        Ok(Identity {
+            key: identity(number, checked.key_bytes(schema.key_len())),
+            dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
+            on_same_key: schema.on_same_key(),
+        })
+    }
+
+    /// Makes an object visible, or says why not; when it fails, nothing has changed.
+    fn publish(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<Taken, Refusal> {
+        let examined = self.examine(client, content)?;
+        if examined.keep == Keep::Together {
+            let cause = "only what is in a bundle can stay as long as the others of it";
+            return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
+        }
+        let identity = examined.identity;
+        self.see_off_key(identity.key, fx);
+        let Content { head, record, inline } = content;
+        if identity.on_same_key == SameKey::Reject {
+            self.refuse_second(identity.key, content)?;
+        }
+        let (schema, length) = (head.schema.get(), head.length.get());
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
+            let declined = Declined { schema, record, length };
+            self.decline(now, client, identity, declined, fx);
+            return Err(not_wanted(&self.key_text(schema, record)).into());
+        }
+        self.may_hold_another_object()?;
+        if !self.may_be_owed(schema, record) {
+            return Err(Refusal::Wait(Shortage::Owed));
+        }
+        let place = self.occupy(client, &head, head.flags.get(), inline)?;
+
+        // Only now: what was known of the key may have made room for the record.
+        if let Some(earlier) = self.find_key(identity.key) {
+            self.supersede(now, earlier, fx);
+        }
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        self.objects[id as usize].sequence = sequence;
+        self.appear(now, id, examined.keep, fx);
+        Ok(Taken { object: id, sequence })
+    }
+
+    /// # Errors
+    /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
+    pub(in crate::core) fn refuse_second(&self, key: u128, content: Content<'_>) -> Result<()> {
+        let cause = if self.find_key(key).is_some_and(|filed| !self.is_marker(filed)) {
+            "an object with this key is, or was, in the pool, and its schema rejects another"
+        } else if self.bundles.reserve(key) {
+            "an object with this key is staged in a bundle, and its schema rejects another"
+        } else {
+            return Ok(());
+        };
+        let text = self.key_text(content.head.schema.get(), content.record);
+        Err(Error::new(Code::AlreadyExists, text, cause))
+    }
+
+    pub(in crate::core) fn may_hold_another_object(&self) -> Result<()> {
+        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
+            let cause = format!("the pool holds {} objects", self.config.limits.objects);
+            return Err(Error::new(Code::LimitExceeded, "objects", cause));
+        }
+        Ok(())
+    }
+
+    /// Puts an object into the table; nobody sees it yet.
+    pub(in crate::core) fn insert_object(
+        &mut self,
+        client: u32,
+        Content { head, record, inline }: Content<'_>,
+        examined: &Examined,
+        place: Place,
+        state: State,
+    ) -> u32 {
+        let flags = head.flags.get();
+        let id = self.objects.insert(Object {
+            key: examined.identity.key,
+            dataset: examined.identity.dataset,
+            sequence: 0,
+            length: head.length.get(),
+            bundle: 0,
+            record: Vec::new(),
+            inline: Vec::new(),
+            place,
+            leaving: Leaving::No,
+            checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
+            producer: client,
+            rest: 0,
+            schema: head.schema.get(),
+            state,
+            until: Until::from(examined.keep),
+            archived: None,
+            departs: None,
+            released_by: Vec::new(),
+            holders: 0,
+            owed: 0,
+            watchers: 0,
+            is_indexed: false,
+        }) as u32;
+        // Only now: what was written on the way to other places would have to arrive there before the object could move to
+        // its own.
+        self.weigh_object(record);
+        let object = &mut self.objects[id as usize];
+        object.record = self.spare.filled(record);
+        object.inline = self.spare.filled(inline);
+        if let Keep::ReleasedBy(consumers) = examined.keep {
+            self.awaited.hold(consumers);
+        }
+        self.index_some();
+        id
+    }
+
+    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    pub(in crate::core) fn appear(&mut self, now: Nanoseconds, id: u32, keep: Keep, fx: &mut impl Effects) {
+        let object = &self.objects[id as usize];
+        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
+        self.file_key(key, id);
+        match keep {
+            Keep::For(time) => self.expire_at(now.saturating_add(time), id, sequence),
+            Keep::ReleasedBy(_) => self.await_those_absent(id),
+            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
+        }
+        self.unindexed.push_back((id, sequence));
+        self.count.offered += 1;
+        self.count.offered_bytes += length;
+        self.count.visible += 1;
+        self.count.visible_bytes += length;
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.offered += 1;
+        }
+        self.announce(now, id, fx);
+        self.may_be_spilled(id);
+    }
+
+    pub(in crate::core) fn occupy(
+        &mut self,
+        client: u32,
+        head: &OfferHead,
+        flags: u16,
+        inline: &[u8],
+    ) -> std::result::Result<Place, Refusal> {
+        if !self.has_room_for_record(head.record_length.get()) {
+            return Err(Refusal::Wait(Shortage::Records));
+        }
+        if flags & fixed::INLINE != 0 {
+            return if self.ledger.inline_reserve(inline.len() as u64) {
+                Ok(Place::Inline)
+            } else {
+                Err(Refusal::Wait(Shortage::Payload))
+            };
+        }
+        let (segment, slot) = (head.segment.get(), head.slot.get());
+        self.ledger
+            .occupy(client, segment, slot, head.length.get())
+            .map_err(Error::from)?;
+        if !self.recalled.is_empty() {
+            self.recalled.remove(&client);
+        }
+        if !self.unused.is_empty() {
+            self.unused.remove(&segment);
+        }
+        Ok(Place::Slot { segment, slot })
+    }
+
+    /// Who wants the new object gets it.
+    fn announce(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+        let mut matched = std::mem::take(&mut self.matched);
+        matched.clear();
+        let object = &self.objects[id as usize];
+        let schema = usize::from(object.schema);
+        self.matching[schema].matches(object.record(), &mut matched);
+        // A requirement is owed the object before anything is delivered through it.
+        if !self.requirements.is_empty() {
+            let mut others = 0;
+            for at in 0..matched.len() {
+                let interest = matched[at];
+                if self.requirement_ref(interest).is_some() {
+                    self.requirement_meets(now, interest, id, fx);
+                } else {
+                    matched[others] = interest;
+                    others += 1;
+                }
+            }
+            matched.truncate(others);
+        }
+        for &interest in &matched {
+            self.satisfy(now, interest, id, events::OFFERED, fx);
+        }
+        self.matched = matched;
+    }
+
+    /// A newer version of the same key takes the place of `earlier`.
+    pub(in crate::core) fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
+        let earlier = match earlier {
+            Filed::Object(id) => id,
+            Filed::Tombstone(id) => {
+                self.dig_up(id);
+                return;
+            }
+        };
+        self.hide(earlier, State::Superseded);
+        let object = &self.objects[earlier as usize];
+        if object.owed > 0 {
+            self.superseded.insert((object.key, earlier));
+        }
+        self.count.superseded += 1;
+        self.tell_about_removal(earlier, fx);
+        let key = self.objects[earlier as usize].key;
+        self.unfile_key(key, Filed::Object(earlier));
+        self.drop_superseded_claims(earlier);
+        self.settle(now, earlier, fx);
+    }
+
+    fn wait_for_memory(
+        &mut self,
+        now: Nanoseconds,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        Content { head, record, inline }: Content<'_>,
+    ) -> Result<()> {
+        let limit = self.config.limits.waiting_offers_per_client;
+        let Some(state) = self.clients.get_mut(&client) else {
+            return Ok(());
+        };
+        if state.waiting_offers.len() >= limit {
+            let cause = format!("{limit} offers of this client wait for memory already");
+            return Err(Error::new(Code::PoolFull, "offer", cause));
+        }
+        let limits = &self.config.limits;
+        let bytes = waiting_bytes(record, inline);
+        let (its, all) = (
+            state.waiting_offer_bytes + bytes,
+            self.weights.waiting_offer_bytes + bytes,
+        );
+        let full = |whose: &str, limit: usize| {
+            let cause = format!("offers of {whose} that wait for memory take {limit} bytes already");
+            Err(Error::new(Code::PoolFull, "offer", cause))
+        };
+        if !state.waiting_offers.is_empty() && its > limits.waiting_offer_bytes_per_client {
+            return full("this client", limits.waiting_offer_bytes_per_client);
+        }
+        if its > FAIR_OFFER_BYTES && all > limits.waiting_offer_bytes {
+            return full("all clients", limits.waiting_offer_bytes);
+        }
+        state.waiting_offer_bytes = its;
+        self.weights.waiting_offer_bytes = all;
+        let waiting = WaitingOffer {
+            number,
+            bundle,
+            head,
+            record: record.to_vec(),
+            inline: inline.to_vec(),
+            syncs: Vec::new(),
+        };
+        state.waiting_offers.push_back(waiting);
+        if let Some(timeout) = state.offer_timeout {
+            self.timers
+                .set(now + timeout, client, number, Timer::Offer { client, number });
+        }
+        self.count.offers_waiting += 1;
+        Ok(())
+    }
+
+    /// An offer of a client waits no more.
+    fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
+        if let Some(state) = self.clients.get_mut(&client) {
+            state.waiting_offer_bytes -= offer.bytes();
+            self.weights.waiting_offer_bytes -= offer.bytes();
+        }
+    }
+
+    /// The first waiting offer of a client waits for this.
+    fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
+        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
+            self.recall_empty_segments(fx);
+        }
+    }
+
+    pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let waiting = &mut state.waiting_offers;
+        let Some(at) = waiting.iter().position(|offer| offer.number == number) else {
+            return;
+        };
+        let Some(offer) = waiting.remove(at) else { return };
+        self.weigh_offer_no_more(client, &offer);
+        let error = self.pool_full(offer.inline.len() as u64);
+        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        self.pass_syncs_on(client, at, offer.syncs, fx);
+        self.memory_freed = true;
+    }
+
+    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    pub(in crate::core) fn serve_waiting_offers(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+        while let Some(offer) = self
+            .clients
+            .get_mut(&client)
+            .and_then(|state| state.waiting_offers.pop_front())
+        {
+            let outcome = match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
+                Ok(taken) => Ok(taken),
+                Err(Refusal::Failed(error)) => Err(error),
+                Err(Refusal::Wait(shortage)) => {
+                    if let Some(state) = self.clients.get_mut(&client) {
+                        state.waiting_offers.push_front(offer);
+                    }
+                    return self.stall(client, shortage, fx);
+                }
+            };
+            self.timers.cancel(client, offer.number);
+            self.weigh_offer_no_more(client, &offer);
+            match outcome {
+                Ok(taken) => {
+                    self.acknowledge(now, (client, offer.number, offer.bundle), taken, offer.head, fx);
+                }
+                Err(error) => self.fail(now, client, offer.number, &error, fx),
+            }
+            self.answer_syncs(client, offer.syncs, fx);
+        }
+        self.stalled.remove(client);
+    }
+
+    pub(in crate::core) fn key_text(&self, schema: u16, record: &[u8]) -> String {
+        let mut text = String::new();
+        if let Some(schema) = self.config.schemas.get(usize::from(schema)) {
+            schema.key_of(junctura_model::RecordRef::trusted(record), &mut text);
+        }
+        text
+    }
+}
+
+/// Which object a record is of.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Identity {
+    pub(in crate::core) key: u128,
+    pub(in crate::core) dataset: u64,
+    pub(in crate::core) on_same_key: SameKey,
+}
+
+/// The outcome of an offer.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Taken {
+    pub(in crate::core) object: u32,
+    /// 0: it is staged.
+    pub(in crate::core) sequence: u64,
+}
+
+/// What an offer says of itself.
+pub(in crate::core) struct Examined {
+    pub(in crate::core) identity: Identity,
+    pub(in crate::core) keep: Keep,
+}
+
+pub(in crate::core) enum Refusal {
+    /// It waits until there is enough of this.
+    Wait(Shortage),
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The identity of an object within a server: its schema and the bytes of its key attributes.
+pub(in crate::core) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
+    xxhash_rust::xxh3::xxh3_128_with_seed(key_bytes, u64::from(schema))
+}
+
+fn dataset(schema: u16, level_bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(level_bytes, u64::from(schema))
+}
+
+fn check_length(length: u64, limit: u64) -> Result<()> {
+    if length <= limit {
+        return Ok(());
+    }
+    let cause = format!("{length} bytes; the pool takes {limit}");
+    Err(Error::new(Code::TooLarge, "payload", cause))
+}
