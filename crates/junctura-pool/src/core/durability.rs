@@ -18,7 +18,6 @@ use crate::Effects;
 use crate::core::bundles::Lasting;
 use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::subscribe::Where;
 use crate::core::objects::object::Object;
@@ -83,22 +82,15 @@ impl Durable {
 
 impl Core {
     /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
-    pub(in crate::core) fn await_archive(
-        &mut self,
-        now: Nanoseconds,
-        client: u32,
-        number: u64,
-        taken: Taken,
-        fx: &mut impl Effects,
-    ) {
-        if let Err(error) = self.note_durable(now, client, number, taken) {
+    pub(in crate::core) fn await_archive(&mut self, client: u32, number: u64, taken: Taken, fx: &mut impl Effects) {
+        if let Err(error) = self.note_durable(client, number, taken) {
             fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     /// # Errors
     /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
-    fn note_durable(&mut self, now: Nanoseconds, client: u32, number: u64, taken: Taken) -> Result<()> {
+    fn note_durable(&mut self, client: u32, number: u64, taken: Taken) -> Result<()> {
         let Taken { object, sequence } = taken;
         let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
         if !self.objects.get(object as usize).is_some_and(is_owed) {
@@ -106,15 +98,15 @@ impl Core {
         }
         self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
         self.durable.waiting.insert(object, Waits::Offer(client, number));
-        self.limit_wait(now, client, number);
+        self.limit_wait(client, number);
         Ok(())
     }
 
     /// Nobody waits for a disk longer than for memory.
-    pub(in crate::core) fn limit_wait(&mut self, now: Nanoseconds, client: u32, number: u64) {
+    pub(in crate::core) fn limit_wait(&mut self, client: u32, number: u64) {
         if let Some(timeout) = self.clients.get(&client).and_then(|state| state.offer_timeout) {
             let timer = Timer::Durable { client, number };
-            self.timers.set(now.saturating_add(timeout), client, number, timer);
+            self.timers.set(self.now.saturating_add(timeout), client, number, timer);
         }
     }
 

@@ -24,14 +24,7 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 
 impl Core {
     /// Its opener says that a bundle has all its members.
-    pub(in crate::core) fn seal(
-        &mut self,
-        now: Nanoseconds,
-        client: u32,
-        request: u64,
-        which: u64,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
+    pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         let number = self.bundle_of(client, which)?;
         let bundle = self.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
@@ -47,15 +40,14 @@ impl Core {
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
         let objects = self.bundles.objects_within(number);
-        self.complete(now, number, Some(client), fx);
-        self.answer_completing(now, (client, request), number, objects, fx);
+        self.complete(number, Some(client), fx);
+        self.answer_completing((client, request), number, objects, fx);
         Ok(())
     }
 
     /// Its opener gives a bundle up.
     pub(in crate::core) fn abort(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         which: u64,
@@ -64,39 +56,39 @@ impl Core {
         let number = self.bundle_of(client, which)?;
         self.open_one(number)?;
         let objects = self.bundles.objects_within(number);
-        self.abort_bundle(now, number, Some((client, which)), "a producer gave it up", fx);
+        self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }
 
     /// A bundle that has the number of members that was declared is complete.
-    pub(super) fn complete_if_whole(&mut self, now: Nanoseconds, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(super) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
         if self.bundles.get(number).is_some_and(whole) {
-            self.complete(now, number, by, fx);
+            self.complete(number, by, fx);
         }
     }
 
-    fn complete(&mut self, now: Nanoseconds, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
         bundle.phase = Phase::Complete;
         let parent = bundle.parent;
-        self.watch_bundle(now, number);
+        self.watch_bundle(number);
         match parent {
-            None => self.reveal(now, number, by, fx),
+            None => self.reveal(number, by, fx),
             Some(above) => {
                 if let Some(parent) = self.bundles.table.get_mut(&above) {
                     parent.nested_complete += 1;
                 }
-                self.complete_if_whole(now, above, by, fx);
+                self.complete_if_whole(above, by, fx);
             }
         }
     }
 
     /// Makes all of a tree visible, at one point in the order.
-    fn reveal(&mut self, now: Nanoseconds, root: u64, by: Option<u32>, fx: &mut impl Effects) {
+    fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.members_in_order(root);
         let first = if members.is_empty() { 0 } else { self.sequence + 1 };
@@ -106,7 +98,7 @@ impl Core {
             self.unpin(*key, member);
             rest -= 1;
             self.objects[member.object as usize].rest = rest;
-            let sequence = self.reveal_one(now, *key, member, fx);
+            let sequence = self.reveal_one(*key, member, fx);
             told.entry(member.by).or_default().push(MemberVersion {
                 request: member.request.into(),
                 sequence: sequence.into(),
@@ -135,10 +127,10 @@ impl Core {
         in_order
     }
 
-    fn reveal_one(&mut self, now: Nanoseconds, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+    fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
         self.see_off_key(key, fx);
         if let Some(earlier) = self.find_key(key) {
-            self.supersede(now, earlier, fx);
+            self.supersede(earlier, fx);
         }
         self.sequence += 1;
         let sequence = self.sequence;
@@ -154,7 +146,7 @@ impl Core {
             }
             _ => object.bundle = 0,
         }
-        self.appear(now, member.object, member.keep, fx);
+        self.appear(member.object, member.keep, fx);
         sequence
     }
 
@@ -192,14 +184,7 @@ impl Core {
     }
 
     /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
-    pub(super) fn abort_bundle(
-        &mut self,
-        now: Nanoseconds,
-        number: u64,
-        by: Option<(u32, u64)>,
-        why: &str,
-        fx: &mut impl Effects,
-    ) {
+    pub(super) fn abort_bundle(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
         let tree = self.bundles.tree(number);
         let Some(bundle) = self.bundles.get(number) else {
             return;
@@ -220,7 +205,7 @@ impl Core {
         self.freed.gathers = true;
         for (key, member) in staged {
             self.unpin(key, &member);
-            self.drop_staged(now, member.object, fx);
+            self.drop_staged(member.object, fx);
         }
         self.freed.gathers = false;
         self.freed.tell(fx);
@@ -231,7 +216,7 @@ impl Core {
             if let Some(parent) = self.bundles.table.get_mut(&above) {
                 parent.nested.remove(&number);
             }
-            self.count_openers(now, above, -(openers as i32));
+            self.count_openers(above, -(openers as i32));
         }
         self.memory_freed = true;
     }
@@ -265,20 +250,20 @@ impl Core {
     }
 
     /// Nobody has had a bundle open for as long as it stays without.
-    pub(in crate::core) fn orphan(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
+    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.orphaned = None;
-            self.abort_bundle(now, number, None, "all its producers are gone", fx);
+            self.abort_bundle(number, None, "all its producers are gone", fx);
         }
     }
 
     /// The pool takes nothing new: what is not complete will never be.
-    pub(in crate::core) fn abort_all_bundles(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn abort_all_bundles(&mut self, fx: &mut impl Effects) {
         let table = self.bundles.table.iter();
         let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != Phase::Visible);
         let roots: Vec<u64> = roots.map(|(&number, _)| number).collect();
         for number in roots {
-            self.abort_bundle(now, number, None, "the pool drains", fx);
+            self.abort_bundle(number, None, "the pool drains", fx);
         }
     }
 
@@ -306,7 +291,7 @@ impl Core {
     }
 
     /// What stays as long as the others of its bundle goes when these have gone.
-    pub(in crate::core) fn let_the_rest_go(&mut self, now: Nanoseconds, number: u64, fx: &mut impl Effects) {
+    pub(in crate::core) fn let_the_rest_go(&mut self, number: u64, fx: &mut impl Effects) {
         let bundle = self.bundles.table.get_mut(&number);
         let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
         for (sequence, id) in rest.into_iter().flatten() {
@@ -315,7 +300,7 @@ impl Core {
             };
             if object.sequence == sequence && object.until == Until::Together {
                 object.until = Until::Over;
-                self.settle_in_turn(now, id, fx);
+                self.settle_in_turn(id, fx);
             }
         }
     }
@@ -327,8 +312,8 @@ impl Core {
     }
 
     /// Forgets paths whose time is over.
-    pub(in crate::core) fn forget_past_bundles(&mut self, now: Nanoseconds) {
-        while self.next_past_bundle().is_some_and(|at| at <= now)
+    pub(in crate::core) fn forget_past_bundles(&mut self) {
+        while self.next_past_bundle().is_some_and(|at| at <= self.now)
             && let Some((_, number)) = self.bundles.past.pop_front()
         {
             self.forget_bundle(number);

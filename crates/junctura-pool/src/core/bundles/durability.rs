@@ -18,7 +18,6 @@ use crate::Effects;
 use crate::core::clients::client::Pending;
 use crate::core::durability::{Awaits, NOTHING_REQUIRES, Waits};
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 
 /// A tree of bundles that is visible, and not archived.
 pub(in crate::core) struct Lasting {
@@ -112,7 +111,6 @@ impl Core {
     /// Answers a request that completed a bundle, now or when what it made visible is archived.
     pub(in crate::core) fn answer_completing(
         &mut self,
-        now: Nanoseconds,
         (client, request): (u32, u64),
         number: u64,
         answer: u64,
@@ -124,7 +122,7 @@ impl Core {
         if let Err(error) = self.add_pending(client, request, Pending::Durable(Awaits::Bundle(root))) {
             return fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
         }
-        self.limit_wait(now, client, request);
+        self.limit_wait(client, request);
         if let Some((_, lasting)) = self.lasting_of(number) {
             let asker = (client, request);
             lasting.waiting.push(Waiting::Asker { asker, answer });

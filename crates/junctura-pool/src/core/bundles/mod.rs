@@ -202,7 +202,6 @@ impl Core {
     /// Opens a bundle, or joins those who have it open.
     pub(in crate::core) fn open_bundle(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         asked: &body::Bundle<'_>,
@@ -230,9 +229,9 @@ impl Core {
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.openers.insert((client, request));
         }
-        self.count_openers(now, number, 1);
+        self.count_openers(number, 1);
         fx.reply(client, request, &Reply::Began(self.sequence));
-        self.complete_if_whole(now, number, Some(client), fx);
+        self.complete_if_whole(number, Some(client), fx);
         Ok(())
     }
 
@@ -375,16 +374,16 @@ impl Core {
     }
 
     /// So many more, or fewer, have a bundle open. While nobody has, its orphan timeout counts.
-    fn count_openers(&mut self, now: Nanoseconds, number: u64, more: i32) {
+    fn count_openers(&mut self, number: u64, more: i32) {
         for number in self.bundles.upwards(number) {
             if let Some(bundle) = self.bundles.table.get_mut(&number) {
                 bundle.openers_below = bundle.openers_below.wrapping_add_signed(more);
             }
-            self.watch_bundle(now, number);
+            self.watch_bundle(number);
         }
     }
 
-    fn watch_bundle(&mut self, now: Nanoseconds, number: u64) {
+    fn watch_bundle(&mut self, number: u64) {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
@@ -395,21 +394,14 @@ impl Core {
             }
         } else if bundle.orphaned.is_none() {
             let usual = self.config.orphan_timeout.as_nanos() as u64;
-            let at = now.saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
+            let at = self.now.saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
             bundle.orphaned = Some(at);
             self.timers.set(at, NOBODY, timer, Timer::Bundle(number));
         }
     }
 
     /// A client does not have a bundle open any more. Its request is the caller's to settle.
-    pub(in crate::core) fn leave_bundle(
-        &mut self,
-        now: Nanoseconds,
-        client: u32,
-        request: u64,
-        number: u64,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
         self.durable.forget_opener(client, request);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
@@ -418,9 +410,9 @@ impl Core {
             return;
         }
         if bundle.path.is_none() {
-            return self.abort_bundle(now, number, None, "its producer has left it", fx);
+            return self.abort_bundle(number, None, "its producer has left it", fx);
         }
-        self.count_openers(now, number, -1);
+        self.count_openers(number, -1);
     }
 
     /// The bundle that a request of this client has open.

@@ -8,7 +8,6 @@ use junctura_wire::fixed;
 use super::{Bundle, Member};
 use crate::Effects;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Tier;
@@ -33,7 +32,6 @@ impl Core {
     /// Stages an object in a bundle. It has its number if that completed the bundle.
     pub(in crate::core) fn stage(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         through: u64,
@@ -58,7 +56,7 @@ impl Core {
         };
         if let Some(earlier) = earlier {
             self.unstage(number, examined.identity.key);
-            self.drop_staged(now, earlier, fx);
+            self.drop_staged(earlier, fx);
         }
         let id = self.insert_object(client, content, &examined, place, State::Staged);
         self.objects[id as usize].bundle = number;
@@ -71,7 +69,7 @@ impl Core {
             is_durable: content.head.flags.get() & fixed::DURABLE != 0,
         };
         self.enter_bundle(examined.identity, member);
-        self.complete_if_whole(now, number, Some(client), fx);
+        self.complete_if_whole(number, Some(client), fx);
         let sequence = self.objects.get(id as usize).map_or(0, |object| object.sequence);
         if sequence == 0 {
             self.show_to_lookers(id, fx);
@@ -170,10 +168,10 @@ impl Core {
     }
 
     /// A staged object will never be visible: its memory goes with the last who looks at it.
-    pub(super) fn drop_staged(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id as usize].state = State::Dropped;
         self.await_no_more(id);
-        self.settle(now, id, fx);
+        self.settle(id, fx);
     }
 
     pub(in crate::core) fn pin(&mut self, place: Place, length: u64, staged: bool) {

@@ -216,8 +216,8 @@ impl Core {
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
         self.begin(now);
-        self.dismiss(now, client, reason, fx);
-        self.follow_up(now, fx);
+        self.dismiss(client, reason, fx);
+        self.follow_up(fx);
     }
 
     /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
@@ -241,21 +241,21 @@ impl Core {
         let heavy = heavy.and_then(Pending::requirement);
         self.begin(now);
         if let Some(id) = heavy {
-            self.owe_less(now, id, OWED_MAX, fx);
-            self.follow_up(now, fx);
+            self.owe_less(id, OWED_MAX, fx);
+            self.follow_up(fx);
             return true;
         }
         let mut owed = 0;
         for request in some {
             let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
             owed += pending.map_or(0, |pending| self.owed_to(pending));
-            self.abandon(now, client, request, fx);
+            self.abandon(client, request, fx);
             let state = self.clients.get(&client);
             if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
                 break;
             }
         }
-        self.follow_up(now, fx);
+        self.follow_up(fx);
         true
     }
 
@@ -276,25 +276,25 @@ impl Core {
             state.leaves = places.into_iter().map(|(_, place)| place).collect();
         }
         self.begin(now);
-        self.abandon_all(now, client, fx);
+        self.abandon_all(client, fx);
         for _ in 0..HELD_MAX {
             let state = self.clients.get_mut(&client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
             if let Some(held) = oldest {
-                self.let_go(now, &held, false, fx);
+                self.let_go(&held, false, fx);
             }
         }
-        self.follow_up(now, fx);
+        self.follow_up(fx);
         true
     }
 
-    fn abandon_all(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+    fn abandon_all(&mut self, client: u32, fx: &mut impl Effects) {
         let requests = self
             .clients
             .get(&client)
             .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
         for request in requests.into_iter().flatten() {
-            self.abandon(now, client, request, fx);
+            self.abandon(client, request, fx);
         }
     }
 
@@ -304,13 +304,13 @@ impl Core {
         requirement.map_or(0, Requirement::owed_count)
     }
 
-    pub(in crate::core) fn dismiss(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+    pub(in crate::core) fn dismiss(&mut self, client: u32, reason: &str, fx: &mut impl Effects) {
         if !self.clients.contains_key(&client) {
             return;
         }
         self.forget_ahead(client);
         self.tell_about_client(client, events::LEFT, reason, fx);
-        self.abandon_all(now, client, fx);
+        self.abandon_all(client, fx);
         let Some(state) = self.clients.remove(&client) else {
             return;
         };
@@ -326,7 +326,7 @@ impl Core {
         let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
-            self.let_go(now, &held, false, fx);
+            self.let_go(&held, false, fx);
         }
         self.awaited.release(&state.consumers);
         for segment in &state.segments {
@@ -338,12 +338,12 @@ impl Core {
         self.memory_freed = true;
     }
 
-    fn abandon(&mut self, now: Nanoseconds, client: u32, request: u64, fx: &mut impl Effects) {
+    fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id, client, request),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, request, bundle, fx),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),

@@ -9,7 +9,6 @@ use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::{Held, Via};
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{Place, Until};
 
 impl Core {
@@ -93,25 +92,19 @@ impl Core {
             .is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
     }
 
-    pub(in crate::core) fn release(
-        &mut self,
-        now: Nanoseconds,
-        client: u32,
-        holdings: &[Holding],
-        fx: &mut impl Effects,
-    ) -> Result<()> {
+    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
         let mut wrong = None;
         self.freed.gathers = true;
         for holding in holdings {
             match self.no_longer_held(client, holding) {
                 Some(held) if self.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
-                    self.let_go(now, &held, was_unread, fx);
+                    self.let_go(&held, was_unread, fx);
                     if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
-                        self.comes_back_from(now, follow, fx);
+                        self.comes_back_from(follow, fx);
                     }
                 }
-                Some(held) => self.take_back(now, client, &held, fx),
+                Some(held) => self.take_back(client, &held, fx),
                 None => wrong = Some(holding.sequence.get()),
             }
         }
@@ -136,7 +129,7 @@ impl Core {
     }
 
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.
-    fn take_back(&mut self, now: Nanoseconds, client: u32, held: &Held, fx: &mut impl Effects) {
+    fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
         self.count.released += 1;
         let object = &mut self.objects[held.object as usize];
         object.holders -= 1;
@@ -155,19 +148,19 @@ impl Core {
         if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
             self.fulfil(requirement, held.object, fx);
         }
-        self.settle_in_turn(now, held.object, fx);
+        self.settle_in_turn(held.object, fx);
         if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
-            self.window_opens(now, follow, fx);
+            self.window_opens(follow, fx);
         }
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
-    pub(in crate::core) fn let_go(&mut self, now: Nanoseconds, held: &Held, was_unread: bool, fx: &mut impl Effects) {
+    pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
         if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
-            self.owe_again(now, requirement, held.object, was_unread, fx);
+            self.owe_again(requirement, held.object, was_unread, fx);
         }
         self.objects[held.object as usize].holders -= 1;
-        self.settle_in_turn(now, held.object, fx);
+        self.settle_in_turn(held.object, fx);
     }
 
     /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.

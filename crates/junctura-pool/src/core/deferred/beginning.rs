@@ -87,7 +87,7 @@ impl Asker {
             ..Follow::default()
         };
         if let Err(error) = core.join_group((id, false), client, request, &follow, fx) {
-            core.fail(core.now, client, request, &error, fx);
+            core.fail(client, request, &error, fx);
         }
     }
 }

@@ -203,7 +203,7 @@ impl Core {
                 Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
             }
         }
-        self.follow_up(self.now, fx);
+        self.follow_up(fx);
     }
 
     /// What has yet to go, in the order of its turns; for those who check.
@@ -238,7 +238,7 @@ impl Core {
     }
 
     /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
-    pub(in crate::core) fn settle_in_turn(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn settle_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id as usize) else {
             return;
         };
@@ -248,18 +248,18 @@ impl Core {
         if object.may_go() && !self.backlog.take_turn() {
             return self.leave_for_later(id, Why::Expired);
         }
-        self.settle(now, id, fx);
+        self.settle(id, fx);
     }
 
     /// An object is withdrawn, now or in its turn.
-    pub(in crate::core) fn take_out_in_turn(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_out_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         if self.objects[id as usize].departs.is_some() {
             return;
         }
         if self.objects[id as usize].is_visible() && !self.backlog.take_turn() {
             return self.leave_for_later(id, Why::Withdrawn);
         }
-        self.take_one_out(now, id, fx);
+        self.take_one_out(id, fx);
     }
 
     /// A request is answered when what this event has left for later has gone.
@@ -299,7 +299,7 @@ impl Core {
         }
         self.freed.gathers = false;
         self.freed.tell(fx);
-        self.follow_up(self.now, fx);
+        self.follow_up(fx);
     }
 
     /// Those whose turn has come are answered.
@@ -340,11 +340,10 @@ impl Core {
     }
 
     fn depart(&mut self, id: u32, fx: &mut impl Effects) {
-        let now = self.now;
         let object = &mut self.objects[id as usize];
         match object.departs.take() {
-            Some(why) if object.is_visible() => self.remove(now, id, why, fx),
-            _ => self.settle(now, id, fx),
+            Some(why) if object.is_visible() => self.remove(id, why, fx),
+            _ => self.settle(id, fx),
         }
     }
 
@@ -359,7 +358,7 @@ impl Core {
         let object = &self.objects[id as usize];
         if self.is_out_of_sight(object) {
             let why = object.departs.unwrap_or(Why::Expired);
-            self.remove(self.now, id, why, fx);
+            self.remove(id, why, fx);
         }
     }
 

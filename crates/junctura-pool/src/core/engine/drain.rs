@@ -40,8 +40,8 @@ impl Core {
     /// second call can only bring the end forward.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
         self.begin(now);
-        self.begin_to_drain(now, timeout.map(|time| time.as_nanos() as u64), fx);
-        self.follow_up(now, fx);
+        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
+        self.follow_up(fx);
     }
 
     /// How it has ended, once it has: in good order, or with what was left.
@@ -52,14 +52,13 @@ impl Core {
 
     pub(in crate::core) fn drain_for(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         drain: &body::Drain,
         fx: &mut impl Effects,
     ) -> Result<()> {
         self.add_pending(client, request, Pending::Drain)?;
-        self.begin_to_drain(now, drain.timeout_ms.map(milliseconds), fx);
+        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
         if let Some(drain) = &mut self.drain {
             drain.askers.insert((client, request));
         }
@@ -73,18 +72,13 @@ impl Core {
         }
     }
 
-    pub(in crate::core) fn begin_to_drain(
-        &mut self,
-        now: Nanoseconds,
-        timeout: Option<Nanoseconds>,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
         let is_first = self.drain.is_none();
         let drain = self.drain.get_or_insert_default();
-        let until = timeout.map(|time| now.saturating_add(time));
+        let until = timeout.map(|time| self.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
-            self.abort_all_bundles(now, fx);
+            self.abort_all_bundles(fx);
             self.refuse_those_who_wait(fx);
         }
     }
@@ -151,9 +145,9 @@ impl Core {
     }
 
     /// Sees whether it is over, and tells those who wait for that.
-    pub(in crate::core) fn end_if_drained(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let Some(drain) = &self.drain else { return };
-        let is_late = drain.until.is_some_and(|until| until <= now);
+        let is_late = drain.until.is_some_and(|until| until <= self.now);
         if drain.ending.is_none() && self.weights.owed > 0 && !is_late {
             return;
         }

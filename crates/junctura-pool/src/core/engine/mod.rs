@@ -215,56 +215,52 @@ impl Core {
             self.note_heard(client);
         }
         match self.use_ahead(client, &request) {
-            Some(refusal) => self.fail(now, client, number, &refusal, fx),
-            None => self.answer(now, client, number, request, fx),
+            Some(refusal) => self.fail(client, number, &refusal, fx),
+            None => self.answer(client, number, request, fx),
         }
         self.forget_ahead(client);
-        self.follow_up(now, fx);
+        self.follow_up(fx);
         self.note_left(client);
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
     /// change: what waits in groups again, what leaves with the others of its bundle, withdraws whose wait is over, those who wait for memory, objects that leave since a
     /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
-    pub(in crate::core) fn follow_up(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.answer_those_in_turn(fx);
             if let Some(group) = self.stirred.pop() {
                 self.hand_out(group, fx);
             } else if self.awaited.has_news() {
-                self.let_unneeded_go(now, fx);
+                self.let_unneeded_go(fx);
             } else if let Some(bundle) = self.next_abandoned() {
-                self.let_the_rest_go(now, bundle, fx);
+                self.let_the_rest_go(bundle, fx);
             } else if !self.unblocked.is_empty() {
-                self.finish_withdrawals(now, fx);
+                self.finish_withdrawals(fx);
             } else if self.durable.has_news() {
                 self.answer_durables(fx);
             } else if std::mem::take(&mut self.memory_freed) {
-                self.serve_waiting(now, fx);
-            } else if !self.make_room(now, fx)
-                && !self.spill(fx)
-                && !self.make_room_in_file(now, fx)
-                && !self.break_on_full(now, fx)
-            {
+                self.serve_waiting(fx);
+            } else if !self.make_room(fx) && !self.spill(fx) && !self.make_room_in_file(fx) && !self.break_on_full(fx) {
                 break;
             }
         }
         self.watch_first_lease();
-        self.watch_for_stuck(now);
-        self.watch_for_room(now);
+        self.watch_for_stuck();
+        self.watch_for_room();
         if self.drain.is_none() && self.components.are_gone() {
-            self.begin_to_drain(now, None, fx);
+            self.begin_to_drain(None, fx);
         }
         if self.drain.is_some() {
-            self.end_if_drained(now, fx);
+            self.end_if_drained(fx);
         }
     }
 
-    fn answer(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+    fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         let Some(state) = self.clients.get(&client) else { return };
         let known = state.is_known();
         if let Some(refusal) = self.refusal(&request, known) {
-            return self.fail(now, client, number, &refusal, fx);
+            return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
             (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
@@ -272,7 +268,6 @@ impl Core {
             (_, false) => Err(protocol("first frame", "a client says Hello first")),
             (Request::Offer { head, record, inline }, _) => {
                 self.offer(
-                    now,
                     client,
                     number,
                     None,
@@ -291,7 +286,6 @@ impl Core {
                 _,
             ) => {
                 self.offer(
-                    now,
                     client,
                     number,
                     Some(bundle),
@@ -300,9 +294,9 @@ impl Core {
                 );
                 return;
             }
-            (Request::Bundle(bundle), _) => self.open_bundle(now, client, number, &bundle, fx),
-            (Request::Seal(which), _) => self.seal(now, client, number, which, fx),
-            (Request::Abort(which), _) => self.abort(now, client, number, which, fx),
+            (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
+            (Request::Seal(which), _) => self.seal(client, number, which, fx),
+            (Request::Abort(which), _) => self.abort(client, number, which, fx),
             (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
             (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
             (Request::Sync, _) => self.sync(client, number, fx),
@@ -311,10 +305,10 @@ impl Core {
                 Err(Error::new(Code::Unsupported, "pack", cause))
             }
             (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
-            (Request::Release(holdings), _) => self.release(now, client, holdings, fx),
-            (Request::Lease(lease), _) => self.lease(now, client, number, &lease, fx),
+            (Request::Release(holdings), _) => self.release(client, holdings, fx),
+            (Request::Lease(lease), _) => self.lease(client, number, &lease, fx),
             (Request::Return(segment), _) => self.give_back(client, segment, fx),
-            (Request::Demand(demand), _) => self.demand(now, client, number, &demand, fx),
+            (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
             (Request::Cancel(which), _) => {
                 self.cancel(client, which, fx);
                 return;
@@ -326,13 +320,13 @@ impl Core {
             }
             (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
             (Request::Require(require), _) => self.require(client, number, &require, fx),
-            (Request::Withdraw(withdraw), _) => self.withdraw(now, client, number, &withdraw, fx),
-            (Request::Retire(retire), _) => self.retire(now, client, number, &retire, fx),
+            (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
+            (Request::Retire(retire), _) => self.retire(client, number, &retire, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
-            (Request::Wanted(wanted), _) => self.wanted(now, client, number, &wanted, fx),
-            (Request::Drain(drain), _) => self.drain_for(now, client, number, &drain, fx),
-            (Request::Retract(retract), _) => self.retract_named(now, client, number, &retract.name, fx),
-            (Request::Stop(which), _) => self.stop(now, client, number, which, fx),
+            (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
+            (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
+            (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
+            (Request::Stop(which), _) => self.stop(client, number, which, fx),
             (Request::Stat, _) => {
                 let mut stat = self.stat();
                 stat.server = fx.figures();
@@ -341,13 +335,13 @@ impl Core {
                 Ok(())
             }
             (Request::Goodbye, _) => {
-                self.dismiss(now, client, "said goodbye", fx);
+                self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
                 return;
             }
         };
         if let Err(error) = outcome {
-            self.fail(now, client, number, &error, fx);
+            self.fail(client, number, &error, fx);
         }
     }
 
@@ -355,11 +349,11 @@ impl Core {
     /// given up.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         self.begin(now);
-        self.fail(now, client, number, error, fx);
+        self.fail(client, number, error, fx);
         if error.code() == Code::Protocol {
-            self.give_up(now, client, error, fx);
+            self.give_up(client, error, fx);
         }
-        self.follow_up(now, fx);
+        self.follow_up(fx);
     }
 
     /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
@@ -381,8 +375,8 @@ impl Core {
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
-        self.expire_due(now, fx);
-        self.follow_up(now, fx);
+        self.expire_due(fx);
+        self.follow_up(fx);
         while let Some(due) = self.timers.take_due(now) {
             match due {
                 crate::core::engine::timers::Timer::Demand { client, request } => {
@@ -399,16 +393,16 @@ impl Core {
                 crate::core::engine::timers::Timer::Durable { client, number } => {
                     self.durable_timed_out(client, number, fx)
                 }
-                crate::core::engine::timers::Timer::Requirement(id) => self.lapse(now, id, fx),
-                crate::core::engine::timers::Timer::Stuck => self.break_stuck(now, fx),
-                crate::core::engine::timers::Timer::Bundle(number) => self.orphan(now, number, fx),
+                crate::core::engine::timers::Timer::Requirement(id) => self.lapse(id, fx),
+                crate::core::engine::timers::Timer::Stuck => self.break_stuck(fx),
+                crate::core::engine::timers::Timer::Bundle(number) => self.orphan(number, fx),
                 crate::core::engine::timers::Timer::Pause => self.end_pause(),
                 crate::core::engine::timers::Timer::Room => self.go_round(),
             }
-            self.follow_up(now, fx);
+            self.follow_up(fx);
         }
-        self.forget_old_tombstones(now);
-        self.forget_past_bundles(now);
+        self.forget_old_tombstones();
+        self.forget_past_bundles();
     }
 
     /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
@@ -465,14 +459,7 @@ impl Core {
         self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
     }
 
-    pub(in crate::core) fn fail(
-        &mut self,
-        now: Nanoseconds,
-        client: u32,
-        number: u64,
-        error: &Error,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
         self.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
@@ -484,12 +471,12 @@ impl Core {
             state.errors += 1;
         }
         if is_stranger || state.errors > limit {
-            self.give_up(now, client, error, fx);
+            self.give_up(client, error, fx);
         }
     }
 
-    pub(in crate::core) fn give_up(&mut self, now: Nanoseconds, client: u32, error: &Error, fx: &mut impl Effects) {
-        self.dismiss(now, client, &format!("given up: {error}"), fx);
+    pub(in crate::core) fn give_up(&mut self, client: u32, error: &Error, fx: &mut impl Effects) {
+        self.dismiss(client, &format!("given up: {error}"), fx);
         fx.disconnect(client, error);
     }
 
@@ -527,12 +514,12 @@ impl Core {
         }
     }
 
-    fn stop(&mut self, now: Nanoseconds, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
+    fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => _ = self.retract(now, id, "its requirement was retracted", fx),
+            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id, client, which),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(now, client, which, bundle, fx),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {
                 return Err(Error::new(

@@ -8,7 +8,6 @@ use junctura_wire::body::{Demand, Failure};
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via, milliseconds};
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::interest::{Aim, Interest, InterestId};
 use crate::core::objects::key_table::Filed;
@@ -27,7 +26,6 @@ pub(in crate::core) struct Waiting {
 impl Core {
     pub(in crate::core) fn demand(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         demand: &Demand<'_>,
@@ -114,7 +112,7 @@ impl Core {
         self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {
             self.timers.set(
-                now.saturating_add(milliseconds(timeout)),
+                self.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Demand { client, request },

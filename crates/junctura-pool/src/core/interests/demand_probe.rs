@@ -16,7 +16,6 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 
 use crate::Effects;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::offer::Identity;
@@ -32,7 +31,6 @@ pub(in crate::core) struct Declined<'a> {
 impl Core {
     pub(in crate::core) fn wanted(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         wanted: &Wanted<'_>,
@@ -46,7 +44,7 @@ impl Core {
                 record: &wanted.record,
                 length: 0,
             };
-            self.decline(now, client, identity, declined, fx);
+            self.decline(client, identity, declined, fx);
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
@@ -70,7 +68,6 @@ impl Core {
     /// Nothing wants an object, and its producer leaves it.
     pub(in crate::core) fn decline(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         Identity { key, dataset, .. }: Identity,
         declined: Declined<'_>,
@@ -83,7 +80,7 @@ impl Core {
             Some(filed) if self.is_marker(filed) => self.forget_marker(filed),
             Some(_) => return,
         }
-        self.mark(now, key, dataset, declined);
+        self.mark(key, dataset, declined);
     }
 
     /// Whether a key stands for a marker, and nothing else.

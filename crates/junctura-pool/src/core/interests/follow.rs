@@ -23,7 +23,6 @@ use crate::core::clients::client::{Pending, Via};
 use crate::core::clients::stat::Counters;
 use crate::core::deferred::{Beginning, Part};
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::group::Member;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::key_table::Filed;
@@ -230,7 +229,7 @@ impl Core {
     }
 
     /// A new object for a follow.
-    pub(in crate::core) fn follow_meets(&mut self, _now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
         let Some(following) = self.following(id).filter(|one| !one.is_closing()) else {
             return;
@@ -248,7 +247,7 @@ impl Core {
     }
 
     /// One delivery of a follow was released.
-    pub(in crate::core) fn window_opens(&mut self, _now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(following) = self.following(id) else { return };
         if let Some(group) = following.group() {
             return self.hand_is_free(id, group, fx);
@@ -259,13 +258,13 @@ impl Core {
 
     /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
     /// with one message is there, so that it goes in order.
-    pub(in crate::core) fn comes_back_from(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
         match self.following_ref(id).and_then(Following::group) {
             Some(group) => {
                 self.take_out_of_hand(id);
                 self.stir(group);
             }
-            None => self.window_opens(now, id, fx),
+            None => self.window_opens(id, fx),
         }
     }
 

@@ -146,7 +146,7 @@ impl Core {
         let added = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
         if added.is_err() && is_new {
             let name = follow.group.as_deref().unwrap_or_default();
-            self.unmake_named(self.now, requirement, name, fx);
+            self.unmake_named(requirement, name, fx);
         }
         let id = added?;
         if let Some(group) = self.group_mut(requirement) {

@@ -13,7 +13,6 @@ use crate::Effects;
 use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
 use crate::core::engine::look_ahead::Ahead;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::follow::Following;
 use crate::core::interests::requirement::Requirement;
@@ -170,18 +169,11 @@ impl Core {
     }
 
     /// A new visible object matches an interest.
-    pub(in crate::core) fn satisfy(
-        &mut self,
-        now: Nanoseconds,
-        interest: u32,
-        object: u32,
-        event: u32,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
         match self.interests.get(interest as usize) {
-            Some(Interest::Follow(_)) => self.follow_meets(now, interest, object, fx),
+            Some(Interest::Follow(_)) => self.follow_meets(interest, object, fx),
             Some(Interest::Subscription(_)) => self.tell_subscription(interest, object, event, fx),
-            Some(Interest::Requirement(_)) => self.requirement_meets(now, interest, object, fx),
+            Some(Interest::Requirement(_)) => self.requirement_meets(interest, object, fx),
             Some(Interest::Demand(_)) => self.demand_meets(interest, object, fx),
             None => {}
         }

@@ -246,24 +246,23 @@ impl Core {
 
     pub(in crate::core) fn retract_named(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         name: &str,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let id = self.find_named(name)?;
-        let owed = self.end_named(now, id, events::RETRACTED, Some(client), fx);
+        let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
         self.answer_in_turn(client, request, owed, fx);
         Ok(())
     }
 
     /// Nobody has used it for as long as it lives without.
-    pub(in crate::core) fn lapse(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
-        self.end_named(now, id, events::LAPSED, None, fx);
+    pub(in crate::core) fn lapse(&mut self, id: u32, fx: &mut impl Effects) {
+        self.end_named(id, events::LAPSED, None, fx);
     }
 
-    fn end_named(&mut self, now: Nanoseconds, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
+    fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
         let Some(named) = self.requirement_ref(id).and_then(Requirement::named) else {
             return 0;
         };
@@ -274,21 +273,15 @@ impl Core {
             ""
         };
         self.tell_about_requirement(id, event, by, why, fx);
-        self.unmake_named(now, id, &name, fx)
+        self.unmake_named(id, &name, fx)
     }
 
     /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
-    pub(in crate::core) fn unmake_named(
-        &mut self,
-        now: Nanoseconds,
-        id: u32,
-        name: &str,
-        fx: &mut impl Effects,
-    ) -> u64 {
+    pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
         self.named.remove(name);
         self.awaited.went(name);
         self.end_uses(id, name, fx);
-        let owed = self.retract(now, id, "its requirement was retracted", fx);
+        let owed = self.retract(id, "its requirement was retracted", fx);
         self.timers.cancel(NOBODY, u64::from(id));
         owed
     }

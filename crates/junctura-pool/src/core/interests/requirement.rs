@@ -432,7 +432,7 @@ impl Core {
     }
 
     /// A new object for a requirement, and for the follow that reads it, or a member.
-    pub(in crate::core) fn requirement_meets(&mut self, now: Nanoseconds, id: u32, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn requirement_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         match self.requirement_mut(id) {
             Some(one) if one.broken.is_none() => {}
             Some(one) if one.lost.is_counted() => return one.lost.count("broken"),
@@ -442,7 +442,7 @@ impl Core {
         if self.group_ref(id).is_some() {
             self.group_meets(id, sequence, object, fx);
         } else if let Some(reader) = self.reader_that_takes(id) {
-            self.follow_meets(now, reader, object, fx);
+            self.follow_meets(reader, object, fx);
         }
     }
 
@@ -485,14 +485,7 @@ impl Core {
 
     /// A client that was given an object through a requirement is gone without a release, or gave it back: the object is owed
     /// again, to the next who reads; unless it went meanwhile, or a newer version is all that is wanted.
-    pub(in crate::core) fn owe_again(
-        &mut self,
-        now: Nanoseconds,
-        id: u32,
-        object: u32,
-        was_unread: bool,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn owe_again(&mut self, id: u32, object: u32, was_unread: bool, fx: &mut impl Effects) {
         let (sequence, state) = {
             let entry = &self.objects[object as usize];
             (entry.sequence, entry.state)
@@ -522,7 +515,7 @@ impl Core {
                     let reader = reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();
                     if let Some(reader) = reader {
-                        self.follow_meets(now, reader, object, fx);
+                        self.follow_meets(reader, object, fx);
                     }
                 }
             }
@@ -571,7 +564,7 @@ impl Core {
 
     /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
     /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
-    pub(in crate::core) fn retract(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
+    pub(in crate::core) fn retract(&mut self, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
         let Some(requirement) = self.requirement_mut(id) else {
             return 0;
         };
@@ -597,7 +590,7 @@ impl Core {
             .collect();
         for object in owed {
             self.no_longer_owed(id, object);
-            self.settle_in_turn(now, object, fx);
+            self.settle_in_turn(object, fx);
         }
         self.requirements.remove(id);
         // Offers that wait for what is owed may be owed to one less.
@@ -616,18 +609,18 @@ impl Core {
         self.weigh_owed_no_more();
         self.owed_by_one_less(owed.object);
         if self.objects[owed.object as usize].departs.is_none() {
-            self.settle(self.now, owed.object, fx);
+            self.settle(owed.object, fx);
         }
         true
     }
 
     /// A requirement that is about to end is owed so many objects less.
-    pub(in crate::core) fn owe_less(&mut self, now: Nanoseconds, id: u32, count: usize, fx: &mut impl Effects) {
+    pub(in crate::core) fn owe_less(&mut self, id: u32, count: usize, fx: &mut impl Effects) {
         let owed = self.requirement_ref(id).map(|requirement| requirement.owed.values());
         let some: Vec<u32> = owed.into_iter().flatten().take(count).map(|owed| owed.object).collect();
         for object in some {
             self.no_longer_owed(id, object);
-            self.settle_in_turn(now, object, fx);
+            self.settle_in_turn(object, fx);
         }
         self.memory_freed |= !self.stalled.is_empty();
     }

@@ -178,12 +178,12 @@ impl Core {
     }
 
     /// Breaks one requirement that is made to break, if it is time to.
-    pub(in crate::core) fn break_on_full(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
+    pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
         while let Some(id) = self.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
             let over = self.requirement_ref(id).and_then(Requirement::quota_exceeded);
             if let Some(quota) = over {
-                self.break_requirement(now, id, &format!("it kept more than its quota of {quota} bytes"), fx);
+                self.break_requirement(id, &format!("it kept more than its quota of {quota} bytes"), fx);
                 return true;
             }
         }
@@ -198,15 +198,15 @@ impl Core {
         let Some((_, id)) = self.breakers.on_full.iter().filter_map(keeps).max() else {
             return false;
         };
-        self.break_requirement(now, id, "memory is full", fx);
+        self.break_requirement(id, "memory is full", fx);
         true
     }
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
-    pub(in crate::core) fn watch_for_stuck(&mut self, now: Nanoseconds) {
+    pub(in crate::core) fn watch_for_stuck(&mut self) {
         if self.somebody_waits_for_memory() {
             if self.breakers.waits_since.is_none() {
-                self.breakers.waits_since = Some(now);
+                self.breakers.waits_since = Some(self.now);
                 // What clients sent while nobody waited says nothing of what they have read since.
                 for recall in self.recalled.values_mut() {
                     recall.heard = None;
@@ -225,10 +225,10 @@ impl Core {
             .filter(|one| one.broken.is_none())
             .map(|one| {
                 let is_owed = one.owed_len() > 0;
-                let since = if is_owed { one.progress } else { now };
+                let since = if is_owed { one.progress } else { self.now };
                 let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= now && keeps_nothing(one) {
-                    now + LOOK_AGAIN
+                if at <= self.now && keeps_nothing(one) {
+                    self.now + LOOK_AGAIN
                 } else {
                     at
                 }
@@ -240,7 +240,7 @@ impl Core {
             .map(|(&client, recall)| self.hoards_until(client, recall));
         let hoarders = hoarders
             .filter(|&at| at < Nanoseconds::MAX)
-            .map(|at| if at > now { at } else { now + LOOK_AGAIN });
+            .map(|at| if at > self.now { at } else { self.now + LOOK_AGAIN });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
             self.breakers.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
@@ -248,11 +248,11 @@ impl Core {
     }
 
     /// Breaks those that are stuck, until nobody waits any more.
-    pub(in crate::core) fn break_stuck(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.breakers.looks = None;
         for shortage in Shortage::ALL {
             while self.somebody_lacks(shortage)
-                && let Some(id) = self.most_stuck(now, shortage)
+                && let Some(id) = self.most_stuck(shortage)
             {
                 let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);
                 let wanted = match shortage {
@@ -264,25 +264,25 @@ impl Core {
                     "it released nothing for {} s while others waited for {wanted}",
                     seconds(after)
                 );
-                self.break_requirement(now, id, &why, fx);
-                self.follow_up(now, fx);
+                self.break_requirement(id, &why, fx);
+                self.follow_up(fx);
             }
         }
         while self.somebody_waits_in_vain()
-            && let Some(client) = self.hoarder(now)
+            && let Some(client) = self.hoarder()
         {
             let since = self
                 .recalled
                 .get(&client)
-                .map_or(now, |recall| self.others_wait_since(recall));
+                .map_or(self.now, |recall| self.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
                 self.ledger.leased_bytes(client),
-                seconds(now - since)
+                seconds(self.now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
-            self.give_up(now, client, &error, fx);
-            self.follow_up(now, fx);
+            self.give_up(client, &error, fx);
+            self.follow_up(fx);
         }
     }
 
@@ -340,7 +340,7 @@ impl Core {
     }
 
     /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
-    fn hoarder(&self, now: Nanoseconds) -> Option<u32> {
+    fn hoarder(&self) -> Option<u32> {
         let is_waited_for = |client: u32| {
             let mut leases = self.waiting_leases.values().map(|lease| lease.client);
             self.stalled.others_wait_for(Shortage::Payload, client) || leases.any(|other| other != client)
@@ -348,16 +348,18 @@ impl Core {
         let is_late = |client: &u32| {
             self.recalled
                 .get(client)
-                .is_some_and(|recall| self.hoards_until(*client, recall) <= now)
+                .is_some_and(|recall| self.hoards_until(*client, recall) <= self.now)
         };
         let empty = self.ledger.recallable(0).map(|(client, _)| client);
         empty.filter(is_late).find(|&client| is_waited_for(client))
     }
 
     /// Of the requirements that are stuck, the one that keeps most.
-    fn most_stuck(&self, now: Nanoseconds, shortage: Shortage) -> Option<u32> {
+    fn most_stuck(&self, shortage: Shortage) -> Option<u32> {
         let is_stuck = |one: &Requirement| {
-            one.broken.is_none() && one.owed_len() > 0 && one.progress.saturating_add(one.bounds.stuck_after) <= now
+            one.broken.is_none()
+                && one.owed_len() > 0
+                && one.progress.saturating_add(one.bounds.stuck_after) <= self.now
         };
         let keeps = |id: u32| {
             let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
@@ -379,13 +381,14 @@ impl Core {
         }
     }
 
-    fn break_requirement(&mut self, now: Nanoseconds, id: u32, why: &str, fx: &mut impl Effects) {
+    fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
+        let since = self.now;
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
-            since: now,
+            since,
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
@@ -396,11 +399,11 @@ impl Core {
         self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
             self.forfeit(id, object);
-            self.settle_in_turn(now, object, fx);
+            self.settle_in_turn(object, fx);
         }
         for &object in &waiting {
             self.no_longer_owed(id, object);
-            self.settle_in_turn(now, object, fx);
+            self.settle_in_turn(object, fx);
         }
     }
 

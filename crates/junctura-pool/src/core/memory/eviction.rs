@@ -156,7 +156,7 @@ impl Core {
     }
 
     /// Lets one object go that a store has, if memory is short.
-    pub(in crate::core) fn make_room(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
+    pub(in crate::core) fn make_room(&mut self, fx: &mut impl Effects) -> bool {
         if !self.somebody_waits_for_room() {
             self.room.left_bytes = 0;
             self.room.idle_rounds = 0;
@@ -173,31 +173,31 @@ impl Core {
         self.room.queue.pop_front();
         self.room.left_bytes += self.objects[id as usize].length;
         self.room.is_urged = false;
-        self.leave_for_store(now, id, fx);
+        self.leave_for_store(id, fx);
         true
     }
 
     /// The same, in the file tier, if that is full.
-    pub(in crate::core) fn make_room_in_file(&mut self, now: Nanoseconds, fx: &mut impl Effects) -> bool {
+    pub(in crate::core) fn make_room_in_file(&mut self, fx: &mut impl Effects) -> bool {
         if !self.is_tier_full() {
             return false;
         }
         while let Some(entry) = self.room.in_file.pop_front() {
             if self.is_spare_still(entry) {
-                self.leave_for_store(now, entry.0, fx);
+                self.leave_for_store(entry.0, fx);
                 return true;
             }
         }
         false
     }
 
-    fn leave_for_store(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id as usize];
         if self.is_out_of_sight(object) {
             self.see_off(id, fx);
         } else {
             fx.left_for_store(object.sequence);
-            self.remove(now, id, Why::Archived, fx);
+            self.remove(id, Why::Archived, fx);
         }
     }
 
@@ -248,11 +248,11 @@ impl Core {
     }
 
     /// While somebody waits, and more may leave, there is another round.
-    pub(in crate::core) fn watch_for_room(&mut self, now: Nanoseconds) {
+    pub(in crate::core) fn watch_for_room(&mut self) {
         if !self.room.has_spare() || !self.somebody_waits_for_room() {
             return;
         }
-        let at = now.saturating_add(ROUND << self.room.idle_rounds.min(DOUBLED_MAX));
+        let at = self.now.saturating_add(ROUND << self.room.idle_rounds.min(DOUBLED_MAX));
         if self.room.next_round.is_none_or(|next| at < next) {
             self.room.next_round = Some(at);
             self.timers.set(at, NOBODY, ROUND_TIMER, Timer::Room);

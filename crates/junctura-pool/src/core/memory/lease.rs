@@ -9,7 +9,6 @@ use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::clients::deliver::segment_head;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::{NOBODY, Timer};
 use crate::core::memory::lease_queue::WaitingLease;
 use crate::core::memory::shortage::Shortage;
@@ -20,7 +19,6 @@ const FIRST_TIMER: u64 = u64::MAX - 3;
 impl Core {
     pub(in crate::core) fn lease(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         lease: &Lease,
@@ -34,7 +32,7 @@ impl Core {
         if self.waiting_leases.may_be_passed()
             && let Some(bytes) = self.grant(client, request, lease.payload_bytes, fx)?
         {
-            self.note_passed(now, bytes);
+            self.note_passed(bytes);
             return Ok(());
         }
         if lease.staged
@@ -59,7 +57,7 @@ impl Core {
         self.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
-                now.saturating_add(milliseconds(timeout)),
+                self.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Lease { client, request },
@@ -141,7 +139,7 @@ impl Core {
     }
 
     /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
-    pub(in crate::core) fn serve_waiting(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
         self.refuse_leases_in_vain(fx);
         while let Some(first) = self.waiting_leases.first() {
             if self.serve_lease(first, fx).is_some() {
@@ -151,10 +149,10 @@ impl Core {
             let Some(bytes) = next.and_then(|turn| self.serve_lease(turn, fx)) else {
                 break;
             };
-            self.note_passed(now, bytes);
+            self.note_passed(bytes);
         }
         for client in self.stalled.clients() {
-            self.serve_waiting_offers(now, client, fx);
+            self.serve_waiting_offers(client, fx);
         }
     }
 
@@ -175,11 +173,11 @@ impl Core {
     }
 
     /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
-    fn note_passed(&mut self, now: Nanoseconds, bytes: u64) {
+    fn note_passed(&mut self, bytes: u64) {
         if self.waiting_leases.note_passed(bytes) {
             let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
             self.timers
-                .set(now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
+                .set(self.now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
         }
     }
 

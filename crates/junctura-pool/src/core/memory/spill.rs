@@ -312,7 +312,7 @@ impl Core {
         if !has_moved {
             self.give_room_back(done.at, done.length, fx);
         }
-        self.follow_up(now, fx);
+        self.follow_up(fx);
     }
 
     /// An object's payload lies in the file from now on.

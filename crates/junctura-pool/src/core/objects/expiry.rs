@@ -91,16 +91,16 @@ impl Core {
 
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
     /// of sight ([`crate::core::deferred`]).
-    pub(in crate::core) fn expire_due(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.freed.gathers = true;
-        while self.expiries.next().is_some_and(|at| at <= now)
+        while self.expiries.next().is_some_and(|at| at <= self.now)
             && self.backlog.take_turn()
-            && let Some((_, _, id)) = self.expiries.take_due(now)
+            && let Some((_, _, id)) = self.expiries.take_due(self.now)
         {
             let object = &mut self.objects[id as usize];
             object.until = Until::Over;
             if object.departs.is_none() {
-                self.settle(now, id, fx);
+                self.settle(id, fx);
             }
             self.expiries.tidy(&self.objects);
         }

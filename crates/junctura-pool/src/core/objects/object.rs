@@ -243,7 +243,7 @@ impl Freed {
 impl Core {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
-    pub(in crate::core) fn settle(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id as usize) else {
             return;
         };
@@ -252,7 +252,7 @@ impl Core {
         }
         let object = &self.objects[id as usize];
         if object.is_visible() && !object.is_retained() {
-            self.remove(now, id, Why::Expired, fx);
+            self.remove(id, Why::Expired, fx);
         } else if object.is_visible() || object.is_staged() || object.owed > 0 {
             self.may_be_spilled(id);
             self.may_be_spare(id);
@@ -263,19 +263,19 @@ impl Core {
     }
 
     /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
-    pub(in crate::core) fn remove(&mut self, now: Nanoseconds, id: u32, why: Why, fx: &mut impl Effects) {
+    pub(in crate::core) fn remove(&mut self, id: u32, why: Why, fx: &mut impl Effects) {
         self.hide(id, State::Gone(why));
         self.tell_about_removal(id, fx);
         if self.objects[id as usize].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
-        self.bury(now, id, why);
+        self.bury(id, why);
         match why {
             Why::Withdrawn => self.count.withdrawn += 1,
             Why::Expired => self.count.expired += 1,
             Why::Archived => self.count.dropped_archived += 1,
         }
-        self.settle(now, id, fx);
+        self.settle(id, fx);
     }
 
     /// Takes an object out of the listing; its key still stands for it, which the caller sees to.

@@ -8,7 +8,6 @@ use junctura_wire::fixed::{self, OfferHead};
 use crate::Effects;
 use crate::core::clients::client::milliseconds;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::demand_probe::{Declined, not_wanted};
 use crate::core::memory::shortage::Shortage;
@@ -61,7 +60,6 @@ impl Core {
     /// client that has its bundle open, if it is for one.
     pub(in crate::core) fn offer(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         number: u64,
         bundle: Option<u64>,
@@ -77,22 +75,21 @@ impl Core {
             let shortage = self.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
-            self.take_up(now, client, number, bundle, content, fx)
+            self.take_up(client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(taken) => self.acknowledge(now, (client, number, bundle), taken, content.head, fx),
-            Err(Refusal::Wait(shortage)) => match self.wait_for_memory(now, client, number, bundle, content) {
+            Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
+            Err(Refusal::Wait(shortage)) => match self.wait_for_memory(client, number, bundle, content) {
                 Ok(()) => self.stall(client, shortage, fx),
-                Err(error) => self.fail(now, client, number, &error, fx),
+                Err(error) => self.fail(client, number, &error, fx),
             },
-            Err(Refusal::Failed(error)) => self.fail(now, client, number, &error, fx),
+            Err(Refusal::Failed(error)) => self.fail(client, number, &error, fx),
         }
     }
 
     /// An offer is answered; one that is durable, once more when what it made visible is archived.
     fn acknowledge(
         &mut self,
-        now: Nanoseconds,
         (client, number, bundle): (u32, u64, Option<u64>),
         taken: Taken,
         head: OfferHead,
@@ -103,14 +100,13 @@ impl Core {
             return;
         }
         match bundle.and_then(|through| self.bundle_of(client, through).ok()) {
-            None => self.await_archive(now, client, number, taken, fx),
-            Some(bundle) => self.answer_completing(now, (client, number), bundle, 0, fx),
+            None => self.await_archive(client, number, taken, fx),
+            Some(bundle) => self.answer_completing((client, number), bundle, 0, fx),
         }
     }
 
     fn take_up(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         number: u64,
         bundle: Option<u64>,
@@ -118,12 +114,12 @@ impl Core {
         fx: &mut impl Effects,
     ) -> std::result::Result<Taken, Refusal> {
         let taken = match bundle {
-            None => self.publish(now, client, content, fx),
-            Some(bundle) => self.stage(now, client, number, bundle, content, fx),
+            None => self.publish(client, content, fx),
+            Some(bundle) => self.stage(client, number, bundle, content, fx),
         };
         // Before the next offer of the same event, which may be of the same key.
         if self.awaited.has_news() {
-            self.let_unneeded_go(now, fx);
+            self.let_unneeded_go(fx);
         }
         taken
     }
@@ -187,7 +183,6 @@ impl Core {
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
     fn publish(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         content: Content<'_>,
         fx: &mut impl Effects,
@@ -206,7 +201,7 @@ impl Core {
         let (schema, length) = (head.schema.get(), head.length.get());
         if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
-            self.decline(now, client, identity, declined, fx);
+            self.decline(client, identity, declined, fx);
             return Err(not_wanted(&self.key_text(schema, record)).into());
         }
         self.may_hold_another_object()?;
@@ -217,13 +212,13 @@ impl Core {
 
         // Only now: what was known of the key may have made room for the record.
         if let Some(earlier) = self.find_key(identity.key) {
-            self.supersede(now, earlier, fx);
+            self.supersede(earlier, fx);
         }
         self.sequence += 1;
         let sequence = self.sequence;
         let id = self.insert_object(client, content, &examined, place, State::Visible);
         self.objects[id as usize].sequence = sequence;
-        self.appear(now, id, examined.keep, fx);
+        self.appear(id, examined.keep, fx);
         Ok(Taken { object: id, sequence })
     }
 
@@ -297,12 +292,12 @@ impl Core {
     }
 
     /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
-    pub(in crate::core) fn appear(&mut self, now: Nanoseconds, id: u32, keep: Keep, fx: &mut impl Effects) {
+    pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
         let object = &self.objects[id as usize];
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.file_key(key, id);
         match keep {
-            Keep::For(time) => self.expire_at(now.saturating_add(time), id, sequence),
+            Keep::For(time) => self.expire_at(self.now.saturating_add(time), id, sequence),
             Keep::ReleasedBy(_) => self.await_those_absent(id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
@@ -314,7 +309,7 @@ impl Core {
         if let Some(state) = self.clients.get_mut(&client) {
             state.offered += 1;
         }
-        self.announce(now, id, fx);
+        self.announce(id, fx);
         self.may_be_spilled(id);
     }
 
@@ -349,7 +344,7 @@ impl Core {
     }
 
     /// Who wants the new object gets it.
-    fn announce(&mut self, now: Nanoseconds, id: u32, fx: &mut impl Effects) {
+    fn announce(&mut self, id: u32, fx: &mut impl Effects) {
         let mut matched = std::mem::take(&mut self.matched);
         matched.clear();
         let object = &self.objects[id as usize];
@@ -361,7 +356,7 @@ impl Core {
             for at in 0..matched.len() {
                 let interest = matched[at];
                 if self.requirement_ref(interest).is_some() {
-                    self.requirement_meets(now, interest, id, fx);
+                    self.requirement_meets(interest, id, fx);
                 } else {
                     matched[others] = interest;
                     others += 1;
@@ -370,13 +365,13 @@ impl Core {
             matched.truncate(others);
         }
         for &interest in &matched {
-            self.satisfy(now, interest, id, events::OFFERED, fx);
+            self.satisfy(interest, id, events::OFFERED, fx);
         }
         self.matched = matched;
     }
 
     /// A newer version of the same key takes the place of `earlier`.
-    pub(in crate::core) fn supersede(&mut self, now: Nanoseconds, earlier: Filed, fx: &mut impl Effects) {
+    pub(in crate::core) fn supersede(&mut self, earlier: Filed, fx: &mut impl Effects) {
         let earlier = match earlier {
             Filed::Object(id) => id,
             Filed::Tombstone(id) => {
@@ -394,12 +389,11 @@ impl Core {
         let key = self.objects[earlier as usize].key;
         self.unfile_key(key, Filed::Object(earlier));
         self.drop_superseded_claims(earlier);
-        self.settle(now, earlier, fx);
+        self.settle(earlier, fx);
     }
 
     fn wait_for_memory(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         number: u64,
         bundle: Option<u64>,
@@ -442,7 +436,7 @@ impl Core {
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {
             self.timers
-                .set(now + timeout, client, number, Timer::Offer { client, number });
+                .set(self.now + timeout, client, number, Timer::Offer { client, number });
         }
         self.count.offers_waiting += 1;
         Ok(())
@@ -480,13 +474,13 @@ impl Core {
     }
 
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
-    pub(in crate::core) fn serve_waiting_offers(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self
             .clients
             .get_mut(&client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
-            let outcome = match self.take_up(now, client, offer.number, offer.bundle, offer.content(), fx) {
+            let outcome = match self.take_up(client, offer.number, offer.bundle, offer.content(), fx) {
                 Ok(taken) => Ok(taken),
                 Err(Refusal::Failed(error)) => Err(error),
                 Err(Refusal::Wait(shortage)) => {
@@ -500,9 +494,9 @@ impl Core {
             self.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(taken) => {
-                    self.acknowledge(now, (client, offer.number, offer.bundle), taken, offer.head, fx);
+                    self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);
                 }
-                Err(error) => self.fail(now, client, offer.number, &error, fx),
+                Err(error) => self.fail(client, offer.number, &error, fx),
             }
             self.answer_syncs(client, offer.syncs, fx);
         }

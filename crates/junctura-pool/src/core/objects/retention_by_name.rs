@@ -24,7 +24,6 @@ use crate::Effects;
 use crate::core::clients::client::milliseconds;
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::object::{Keep, Object, Until};
 
@@ -337,13 +336,13 @@ impl Core {
 
     /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
     /// nothing else keeps.
-    pub(in crate::core) fn let_unneeded_go(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {
         let names = std::mem::take(&mut self.awaited.came);
         if !names.is_empty() {
             self.await_no_more_of_those_who_came(names);
         }
         for id in std::mem::take(&mut self.awaited.unneeded) {
-            self.settle_in_turn(now, id, fx);
+            self.settle_in_turn(id, fx);
         }
     }
 
@@ -377,7 +376,7 @@ impl Core {
         coming.places.start = some.end;
         for id in some {
             if self.awaits_no_more(coming, id as u32) {
-                self.settle_in_turn(self.now, id as u32, fx);
+                self.settle_in_turn(id as u32, fx);
             }
         }
         !coming.places.is_empty()

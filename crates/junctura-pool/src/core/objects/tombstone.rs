@@ -139,7 +139,7 @@ fn surplus(count_max: usize) -> usize {
 
 impl Core {
     /// Remembers an object that has just gone: from now on its key stands for the tombstone.
-    pub(in crate::core) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
+    pub(in crate::core) fn bury(&mut self, id: u32, why: Why) {
         let object = &self.objects[id as usize];
         let (key, dataset) = (object.key, object.dataset);
         if !self.make_room_for_tombstone(dataset) {
@@ -158,7 +158,7 @@ impl Core {
             why: Some(why),
             place,
             dataset,
-            buried: now,
+            buried: self.now,
             by_age: Links::default(),
             in_dataset: Links::default(),
         });
@@ -167,7 +167,7 @@ impl Core {
     }
 
     /// Remembers that nothing wanted the object of a key, which stands for nothing.
-    pub(in crate::core) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: Declined<'_>) {
+    pub(in crate::core) fn mark(&mut self, key: u128, dataset: u64, declined: Declined<'_>) {
         if !self.make_room_for_tombstone(dataset) || !self.has_room_for_record(declined.record.len() as u32) {
             return;
         }
@@ -180,7 +180,7 @@ impl Core {
             why: None,
             place: None,
             dataset,
-            buried: now,
+            buried: self.now,
             by_age: Links::default(),
             in_dataset: Links::default(),
         });
@@ -272,9 +272,9 @@ impl Core {
         }
     }
 
-    pub(in crate::core) fn forget_old_tombstones(&mut self, now: Nanoseconds) {
+    pub(in crate::core) fn forget_old_tombstones(&mut self) {
         let age = self.config.tombstone_age;
-        while self.tombstones.next_expiry(age).is_some_and(|at| at <= now)
+        while self.tombstones.next_expiry(age).is_some_and(|at| at <= self.now)
             && let Some(oldest) = self.tombstones.by_age.first()
         {
             self.dig_up(oldest);

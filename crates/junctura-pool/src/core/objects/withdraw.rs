@@ -40,7 +40,6 @@ impl Withdrawal {
 impl Core {
     pub(in crate::core) fn withdraw(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         withdraw: &Withdraw<'_>,
@@ -63,12 +62,11 @@ impl Core {
         if objects.is_empty() {
             return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
         }
-        self.take_out(now, client, request, objects, withdraw, fx)
+        self.take_out(client, request, objects, withdraw, fx)
     }
 
     pub(in crate::core) fn retire(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         retire: &Withdraw<'_>,
@@ -86,12 +84,11 @@ impl Core {
         if objects.len() <= self.config.changed_at_once {
             objects.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
         }
-        self.take_out(now, client, request, objects, retire, fx)
+        self.take_out(client, request, objects, retire, fx)
     }
 
     fn take_out(
         &mut self,
-        now: Nanoseconds,
         client: u32,
         request: u64,
         objects: Vec<u32>,
@@ -107,7 +104,7 @@ impl Core {
             newest: self.sequence,
             force: how.force,
             timeout_ms: how.timeout_ms,
-            began: now,
+            began: self.now,
         };
         if objects.len() > self.config.changed_at_once {
             withdrawal.left = objects;
@@ -129,7 +126,7 @@ impl Core {
             self.may_ask(client, request)?;
         }
         for object in free {
-            self.take_out_in_turn(now, object, fx);
+            self.take_out_in_turn(object, fx);
             withdrawal.done += 1;
         }
         if withdrawal.waits.is_empty() {
@@ -148,7 +145,7 @@ impl Core {
         self.withdrawals.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
             self.timers.set(
-                now.saturating_add(milliseconds(timeout)),
+                self.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Withdrawal(id),
@@ -194,7 +191,7 @@ impl Core {
             }
         }
         if is_free {
-            self.take_one_out(self.now, object, fx);
+            self.take_one_out(object, fx);
         } else {
             self.objects[object as usize].watchers += 1;
             self.withdrawing.entry(object).or_default().insert(id);
@@ -216,33 +213,33 @@ impl Core {
             let error = self.still_wanted(withdrawal);
             self.drop_withdrawal(id);
             self.settle_pending(client, request);
-            self.fail(self.now, client, request, &error, fx);
+            self.fail(client, request, &error, fx);
         } else if let Some(timeout) = withdrawal.timeout_ms {
             let at = withdrawal.began.saturating_add(milliseconds(timeout)).max(self.now);
             self.timers.set(at, client, request, Timer::Withdrawal(id));
         }
     }
 
-    pub(in crate::core) fn take_one_out(&mut self, now: Nanoseconds, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
         if self.objects[object as usize].is_visible() {
-            self.remove(now, object, Why::Withdrawn, fx);
+            self.remove(object, Why::Withdrawn, fx);
         } else {
             self.gap_requirements(object, Why::Withdrawn.name(), fx);
-            self.settle(now, object, fx);
+            self.settle(object, fx);
         }
     }
 
     /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
-    pub(in crate::core) fn finish_withdrawals(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
+    pub(in crate::core) fn finish_withdrawals(&mut self, fx: &mut impl Effects) {
         for object in std::mem::take(&mut self.unblocked) {
             let waiting = self.withdrawing.get(&object);
             for id in waiting.map_or(Vec::new(), |ids| ids.iter().copied().collect()) {
-                self.take_up_withdrawal(now, id as usize, object, fx);
+                self.take_up_withdrawal(id as usize, object, fx);
             }
         }
     }
 
-    fn take_up_withdrawal(&mut self, now: Nanoseconds, id: usize, object: u32, fx: &mut impl Effects) {
+    fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
         let waits = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object));
         let Some(mut blockers) = waits.map(std::mem::take) else {
             return;
@@ -254,7 +251,7 @@ impl Core {
             }
             return;
         }
-        self.take_out_in_turn(now, object, fx);
+        self.take_out_in_turn(object, fx);
         forget_wait(&mut self.withdrawing, object, id as u32);
         let Some(withdrawal) = self.withdrawals.get_mut(id) else {
             return;
