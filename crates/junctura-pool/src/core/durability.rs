@@ -93,7 +93,7 @@ impl Core {
     fn note_durable(&mut self, client: u32, number: u64, taken: Taken) -> Result<()> {
         let Taken { object, sequence } = taken;
         let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
-        if !self.objects.get(object as usize).is_some_and(is_owed) {
+        if !self.objects.get(object).is_some_and(is_owed) {
             return Err(not_archived(NOTHING_REQUIRES));
         }
         self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
@@ -129,7 +129,7 @@ impl Core {
             match &archived.failure {
                 None => {
                     self.count.archived += 1;
-                    self.note_place(object, &one.location);
+                    self.objects.note_place(object, &one.location);
                     let place = Where {
                         location: Some(&one.location),
                         reason: "",

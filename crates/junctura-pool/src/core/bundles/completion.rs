@@ -91,13 +91,17 @@ impl Core {
     fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.members_in_order(root);
-        let first = if members.is_empty() { 0 } else { self.sequence + 1 };
+        let first = if members.is_empty() {
+            0
+        } else {
+            self.objects.sequence + 1
+        };
         let mut told = Told::new();
         let mut rest = members.len() as u32;
         for (key, member) in &members {
             self.unpin(*key, member);
             rest -= 1;
-            self.objects[member.object as usize].rest = rest;
+            self.objects[member.object].rest = rest;
             let sequence = self.reveal_one(*key, member, fx);
             told.entry(member.by).or_default().push(MemberVersion {
                 request: member.request.into(),
@@ -122,19 +126,19 @@ impl Core {
         if !members.is_empty() {
             in_order.extend(members.into_entries());
             let by_key = Sorting::default();
-            in_order.sort_unstable_by(|(_, a), (_, b)| self.compare(&by_key, a.object, b.object));
+            in_order.sort_unstable_by(|(_, a), (_, b)| self.objects.compare(&by_key, a.object, b.object));
         }
         in_order
     }
 
     fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
         self.see_off_key(key, fx);
-        if let Some(earlier) = self.find_key(key) {
+        if let Some(earlier) = self.objects.find_key(key) {
             self.supersede(earlier, fx);
         }
-        self.sequence += 1;
-        let sequence = self.sequence;
-        let object = &mut self.objects[member.object as usize];
+        self.objects.sequence += 1;
+        let sequence = self.objects.sequence;
+        let object = &mut self.objects[member.object];
         object.state = State::Visible;
         object.sequence = sequence;
         match self.bundles.table.get_mut(&member.bundle) {
@@ -269,7 +273,7 @@ impl Core {
 
     /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
     pub(in crate::core) fn one_fewer_of(&mut self, number: u64, id: u32, was_together: bool) {
-        let sequence = self.objects[id as usize].sequence;
+        let sequence = self.objects[id].sequence;
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.visible -= 1;
             if was_together {
@@ -295,7 +299,7 @@ impl Core {
         let bundle = self.bundles.table.get_mut(&number);
         let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
         for (sequence, id) in rest.into_iter().flatten() {
-            let Some(object) = self.objects.get_mut(id as usize) else {
+            let Some(object) = self.objects.get_mut(id) else {
                 continue;
             };
             if object.sequence == sequence && object.until == Until::Together {

@@ -73,7 +73,7 @@ impl Core {
         };
         for (_, member) in durable {
             lasting.left += 1;
-            if self.objects[member.object as usize].owed == 0 {
+            if self.objects[member.object].owed == 0 {
                 lasting.failure = Some(not_archived(NOTHING_REQUIRES));
             } else {
                 self.durable.waiting.insert(member.object, Waits::Bundle(root));

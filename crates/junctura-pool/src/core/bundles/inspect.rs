@@ -84,7 +84,7 @@ impl Core {
     pub(in crate::core) fn staged_matches(&self, selectors: &SelectorSet) -> Vec<u32> {
         let members = self.bundles.table.values().flat_map(|bundle| bundle.members.values());
         let matches = |id: &u32| {
-            let object = &self.objects[*id as usize];
+            let object = &self.objects[*id];
             let selector = selectors.of(usize::from(object.schema));
             selector.is_some_and(|selector| selector.matches(object.record()))
         };

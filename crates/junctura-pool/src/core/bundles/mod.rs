@@ -230,7 +230,7 @@ impl Core {
             bundle.openers.insert((client, request));
         }
         self.count_openers(number, 1);
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
         self.complete_if_whole(number, Some(client), fx);
         Ok(())
     }

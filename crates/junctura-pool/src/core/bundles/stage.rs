@@ -11,9 +11,9 @@ use crate::core::engine::Core;
 use crate::core::interests::interest::Interest;
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Tier;
+use crate::core::objects::identity::Identity;
 use crate::core::objects::object::{Place, State};
-use crate::core::objects::offer::{Content, Examined, Identity, Refusal, Taken};
-use crate::core::objects::order::sortable_key;
+use crate::core::objects::offer::{Content, Examined, Refusal, Taken};
 
 /// Memory that nothing but the end of a bundle can free.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Core {
             self.drop_staged(earlier, fx);
         }
         let id = self.insert_object(client, content, &examined, place, State::Staged);
-        self.objects[id as usize].bundle = number;
+        self.objects[id].bundle = number;
         let member = Member {
             object: id,
             bundle: number,
@@ -70,7 +70,7 @@ impl Core {
         };
         self.enter_bundle(examined.identity, member);
         self.complete_if_whole(number, Some(client), fx);
-        let sequence = self.objects.get(id as usize).map_or(0, |object| object.sequence);
+        let sequence = self.objects.get(id).map_or(0, |object| object.sequence);
         if sequence == 0 {
             self.show_to_lookers(id, fx);
             self.may_be_spilled(id);
@@ -80,18 +80,12 @@ impl Core {
         Ok(Taken { object: id, sequence })
     }
 
-    fn order_of(&self, id: u32) -> Option<Box<[u8]>> {
-        let object = &self.objects[id as usize];
-        let schema = &self.config.schemas[usize::from(object.schema)];
-        sortable_key(object.schema, schema, object.record())
-    }
-
     /// Whether a bundle takes an object; gives the one of the same key that it takes the place of.
     fn may_be_staged(&self, number: u64, examined: &Examined, content: Content<'_>) -> Result<Option<u32>> {
         let bundle = self.open_one(number)?;
         let members = self.bundles.get(bundle.root).map(|root| &root.members);
         let Some(members) = members else { return Ok(None) };
-        let key = || self.key_text(content.head.schema.get(), content.record);
+        let key = || self.objects.key_text(content.head.schema.get(), content.record);
         match members.get(examined.identity.key) {
             Some(member) if member.bundle == number && content.head.flags.get() & fixed::ONCE == 0 => {
                 return Ok(Some(member.object));
@@ -119,14 +113,14 @@ impl Core {
             let cause = format!("{limit} objects become visible together at most");
             return Err(Error::new(Code::LimitExceeded, bundle.subject(), cause));
         }
-        self.may_hold_another_object()?;
+        self.objects.may_hold_another_object()?;
         Ok(None)
     }
 
     fn enter_bundle(&mut self, identity: Identity, member: Member) {
         let number = member.bundle;
-        let order = self.order_of(member.object);
-        let object = &self.objects[member.object as usize];
+        let order = self.objects.order_of(member.object);
+        let object = &self.objects[member.object];
         let (place, length) = (object.place, object.length);
         self.pin(place, length, true);
         if identity.on_same_key == SameKey::Reject {
@@ -147,7 +141,7 @@ impl Core {
 
     /// An object is not staged any more: its memory is like any other's, and its key is free.
     pub(super) fn unpin(&mut self, key: u128, member: &Member) {
-        let object = &self.objects[member.object as usize];
+        let object = &self.objects[member.object];
         let (place, length) = (object.place, object.length);
         self.pin(place, length, false);
         self.bundles.reserved.remove(key);
@@ -163,13 +157,13 @@ impl Core {
         self.unpin(key, &member);
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.objects -= 1;
-            bundle.bytes -= self.objects[member.object as usize].length;
+            bundle.bytes -= self.objects[member.object].length;
         }
     }
 
     /// A staged object will never be visible: its memory goes with the last who looks at it.
     pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
-        self.objects[id as usize].state = State::Dropped;
+        self.objects[id].state = State::Dropped;
         self.await_no_more(id);
         self.settle(id, fx);
     }
@@ -210,7 +204,7 @@ impl Core {
     /// Why it is no use to wait for so many bytes: only the end of a bundle could free them.
     fn filled_by_bundles(&self, bytes: u64) -> Option<Error> {
         let pinned = &self.bundles.pinned;
-        if self.records_are_filled_by(pinned.objects) {
+        if self.objects.records_are_filled_by(pinned.objects) {
             let cause = format!(
                 "{} members of bundles that are not complete take all memory for attributes, and only those could free it",
                 pinned.objects
@@ -239,7 +233,7 @@ impl Core {
         if self.bundles.lookers.is_empty() {
             return;
         }
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         let wants = |interest: &u32| match self.interests.get(*interest as usize) {
             Some(Interest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));

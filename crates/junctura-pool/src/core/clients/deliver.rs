@@ -32,7 +32,7 @@ impl Core {
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         let holding = state.held.insert(Held {
             object: id,
             sequence: object.sequence,
@@ -131,7 +131,7 @@ impl Core {
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.
     fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
         self.count.released += 1;
-        let object = &mut self.objects[held.object as usize];
+        let object = &mut self.objects[held.object];
         object.holders -= 1;
         // Who looked at it before it was visible has not had it.
         if held.sequence > 0
@@ -159,7 +159,7 @@ impl Core {
         if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
         }
-        self.objects[held.object as usize].holders -= 1;
+        self.objects[held.object].holders -= 1;
         self.settle_in_turn(held.object, fx);
     }
 

@@ -399,12 +399,12 @@ impl Core {
         let (count, bundles) = (&self.count, self.bundles_stat());
         Stat {
             incarnation: self.config.incarnation,
-            sequence: self.sequence,
+            sequence: self.objects.sequence,
             objects: ObjectsStat {
                 visible: count.visible,
                 visible_bytes: count.visible_bytes,
                 kept: self.objects.len() as u64 - count.visible - bundles.staged,
-                tombstones: self.tombstones.len() as u64,
+                tombstones: self.objects.tombstones.len() as u64,
                 held: self.clients.values().map(|state| state.held.len() as u64).sum(),
             },
             bundles,
@@ -451,7 +451,7 @@ impl Core {
             clients_connected: self.clients.len() as u64,
             clients: self.client_stats(),
             schemas: self.schema_stats(),
-            record_budget_bytes: self.record_budget_bytes(),
+            record_budget_bytes: self.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),
             server: None,
         }
@@ -468,7 +468,7 @@ impl Core {
             slots_occupied: sums.occupied_slots,
             segments: u64::from(sums.segments),
             leases_waiting: self.waiting_leases.len() as u64,
-            record_bytes: self.weights.record_bytes,
+            record_bytes: self.objects.record_bytes,
         }
     }
 

@@ -77,7 +77,7 @@ impl Asker {
             return;
         }
         let Some((window, until_live)) = joins else {
-            return fx.reply(client, request, &Reply::Began(core.sequence));
+            return fx.reply(client, request, &Reply::Began(core.objects.sequence));
         };
         core.end_use(id, client, request);
         core.settle_pending(client, request);

@@ -180,7 +180,7 @@ impl Core {
     /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        !self.backlog.queue.is_empty() || self.expiries.next().is_some_and(|at| at <= self.now)
+        !self.backlog.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.now)
     }
 
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
@@ -215,14 +215,14 @@ impl Core {
                 Left::Part { number, .. } => return Some(Departing::Part(number)),
                 Left::Answer { .. } => return None,
             };
-            let object = self.objects.get(id as usize)?;
+            let object = self.objects.get(id)?;
             match object.is_visible() {
                 _ if object.sequence != sequence || object.departs.is_none() => None,
                 true => Some(Departing::Object(sequence)),
                 false => Some(Departing::Payload(sequence)),
             }
         });
-        let due = self.expiries.due(self.now, &self.objects);
+        let due = self.objects.expiries.due(self.now, &self.objects.table);
         left.chain(due.map(Departing::Time)).collect()
     }
 
@@ -239,7 +239,7 @@ impl Core {
 
     /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
     pub(in crate::core) fn settle_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(object) = self.objects.get(id as usize) else {
+        let Some(object) = self.objects.get(id) else {
             return;
         };
         if object.departs.is_some() {
@@ -253,10 +253,10 @@ impl Core {
 
     /// An object is withdrawn, now or in its turn.
     pub(in crate::core) fn take_out_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
-        if self.objects[id as usize].departs.is_some() {
+        if self.objects[id].departs.is_some() {
             return;
         }
-        if self.objects[id as usize].is_visible() && !self.backlog.take_turn() {
+        if self.objects[id].is_visible() && !self.backlog.take_turn() {
             return self.leave_for_later(id, Why::Withdrawn);
         }
         self.take_one_out(id, fx);
@@ -272,12 +272,12 @@ impl Core {
     }
 
     fn leave_for_later(&mut self, id: u32, why: Why) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         object.departs = Some(why);
         if object.leaving != Leaving::No {
             self.give_up_writing(id);
         }
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         let sequence = object.sequence;
         self.backlog.push(Left::Object { id, sequence });
     }
@@ -304,7 +304,7 @@ impl Core {
 
     /// Those whose turn has come are answered.
     pub(in crate::core) fn answer_those_in_turn(&mut self, fx: &mut impl Effects) {
-        while let Some(left) = self.backlog.pop_past(&self.objects) {
+        while let Some(left) = self.backlog.pop_past(&self.objects.table) {
             if let Left::Answer { client, request, count } = left
                 && self.clients.contains_key(&client)
             {
@@ -328,7 +328,7 @@ impl Core {
             Part::Await(coming) => self.await_next(coming, fx),
             Part::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
-                    self.unwatch(object);
+                    self.objects.unwatch(object);
                     true
                 }
                 None => false,
@@ -340,7 +340,7 @@ impl Core {
     }
 
     fn depart(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         match object.departs.take() {
             Some(why) if object.is_visible() => self.remove(id, why, fx),
             _ => self.settle(id, fx),
@@ -355,7 +355,7 @@ impl Core {
 
     /// Somebody comes upon an object: if it is out of sight, it goes before its turn.
     pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         if self.is_out_of_sight(object) {
             let why = object.departs.unwrap_or(Why::Expired);
             self.remove(id, why, fx);
@@ -365,7 +365,7 @@ impl Core {
     /// Somebody asks for a key: what is out of sight under it goes before its turn.
     pub(in crate::core) fn see_off_key(&mut self, key: u128, fx: &mut impl Effects) {
         if self.is_behind()
-            && let Some(Filed::Object(id)) = self.find_key(key)
+            && let Some(Filed::Object(id)) = self.objects.find_key(key)
         {
             self.see_off(id, fx);
         }
@@ -378,7 +378,7 @@ impl Core {
         }
         let all = self.all_matches(selectors);
         let is_missed = |id: &u32| {
-            let object = &self.objects[*id as usize];
+            let object = &self.objects[*id];
             object.sequence > since && self.is_out_of_sight(object)
         };
         all.into_iter().filter(is_missed).collect()

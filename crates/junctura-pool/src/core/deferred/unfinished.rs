@@ -45,7 +45,7 @@ impl Unfinished {
 
 fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)> {
     let numbers = |left: &[u32], newest: u64| {
-        let sequence = |&id: &u32| core.objects.get(id as usize).map_or(0, |one| one.sequence);
+        let sequence = |&id: &u32| core.objects.get(id).map_or(0, |one| one.sequence);
         let there = |sequence: u64| if sequence <= newest { sequence } else { 0 };
         left.iter().map(|id| there(sequence(id))).collect()
     };

@@ -13,11 +13,11 @@
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
 use junctura_wire::Request;
-use junctura_wire::body::{Order, Target};
+use junctura_wire::body::Order;
 use roaring::RoaringBitmap;
 
 use crate::core::engine::Core;
-use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::objects::look_ahead::{Ahead, concern};
 
 /// Objects that are looked at in one step, at most.
 const STEP_OBJECTS_MAX: usize = 256;
@@ -25,49 +25,6 @@ const STEP_OBJECTS_MAX: usize = 256;
 const LOOK_BYTES: usize = 1024;
 /// A selector whose text is shorter than this, and has no expressions that take long, takes one look.
 const QUICK_TEXT_BYTES: usize = 256;
-
-/// What a client's next request has been prepared with.
-pub(in crate::core) struct Ahead {
-    selectors: SelectorSet,
-    /// Objects that are looked at in one step.
-    objects_at_once: usize,
-    order: Option<Order<'static>>,
-    sorting: Option<Sorting>,
-    /// Candidates that were not verified; `None` before there are any.
-    left: Option<RoaringBitmap>,
-    /// Those that match, sorted if there is an order, in the order of the steps.
-    runs: Vec<Vec<u32>>,
-    /// Slots of objects that have left since, whatever the runs say.
-    gone: RoaringBitmap,
-    /// Those that match and have the slot of one that has left.
-    late: RoaringBitmap,
-    /// What it weighs on its client.
-    bytes: usize,
-    /// Why the request is refused.
-    refusal: Option<Error>,
-}
-
-/// What a request looks at: a selector, and the order in which it gives what it finds.
-fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a Order<'a>>)> {
-    fn text<'a>(target: &'a Target<'_>) -> Option<&'a str> {
-        match target {
-            Target::Selector(text) => Some(text),
-            Target::Key { .. } => None,
-        }
-    }
-    match request {
-        Request::List(list) => Some((&list.selector, Some(&list.order))),
-        Request::Follow(follow) => {
-            let is_elsewhere = follow.requirement.is_some() || follow.requirement_name.is_some() || follow.only_new;
-            let order = follow.cursor.is_none().then_some(&follow.order);
-            (!is_elsewhere).then_some((&*follow.selector, order))
-        }
-        Request::Demand(demand) => text(&demand.target).map(|text| (text, None)),
-        Request::Retire(retire) => text(&retire.target).map(|text| (text, None)),
-        Request::Require(require) => Some((&require.selector, None)),
-        _ => None,
-    }
-}
 
 impl Core {
     /// Prepares the next request of a client by one step. Whether the request may be made: nothing is left to prepare, or so
@@ -83,17 +40,22 @@ impl Core {
         let Some((text, order)) = concern(request) else {
             return true;
         };
-        if self.ahead.get(&client).is_some_and(|ahead| !ahead.is_for(request)) {
+        if self
+            .objects
+            .ahead
+            .get(&client)
+            .is_some_and(|ahead| !ahead.is_for(request))
+        {
             self.forget_ahead(client);
         }
-        if !self.ahead.contains_key(&client) && !self.begin_to_look(client, text, order) {
+        if !self.objects.ahead.contains_key(&client) && !self.begin_to_look(client, text, order) {
             return true;
         }
-        let Some(mut ahead) = self.ahead.remove(&client) else {
+        let Some(mut ahead) = self.objects.ahead.remove(&client) else {
             return true;
         };
         let is_ready = self.step(client, &mut ahead);
-        self.ahead.insert(client, ahead);
+        self.objects.ahead.insert(client, ahead);
         is_ready
     }
 
@@ -130,7 +92,7 @@ impl Core {
         if is_little(looks) {
             return false;
         }
-        let Ok(sorting) = order.map(|order| self.sorting(order)).transpose() else {
+        let Ok(sorting) = order.map(|order| self.objects.sorting(order)).transpose() else {
             return false;
         };
         let order = order.map(|order| match order {
@@ -150,7 +112,7 @@ impl Core {
             bytes: 0,
             refusal: None,
         };
-        self.ahead.insert(client, ahead);
+        self.objects.ahead.insert(client, ahead);
         true
     }
 
@@ -158,10 +120,10 @@ impl Core {
         let count = ahead.objects_at_once;
         let Some(left) = &mut ahead.left else {
             for _ in 0..self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX) {
-                self.index_next();
+                self.objects.index_next();
             }
-            if self.unindexed.is_empty() {
-                let left = self.candidates(&ahead.selectors);
+            if self.objects.unindexed.is_empty() {
+                let left = self.objects.candidates(&ahead.selectors);
                 // What has left and what came late are sets of about the same size.
                 let bytes = 3 * left.serialized_size();
                 if let Err(refusal) = self.weigh_asked(client, bytes) {
@@ -178,7 +140,7 @@ impl Core {
             left.remove_range(first..=last);
         }
         let is_last = left.is_empty();
-        let run = self.verify(ahead, &some);
+        let run = ahead.verify(&self.objects, &some);
         let bytes = size_of_val(run.as_slice());
         match self.weigh_asked(client, bytes) {
             Ok(()) => {
@@ -195,107 +157,37 @@ impl Core {
         }
     }
 
-    /// Those of some objects that match, in order.
-    fn verify(&self, ahead: &mut Ahead, some: &[u32]) -> Vec<u32> {
-        let mut run = Vec::new();
-        for &id in some {
-            let object = self.objects.get(id as usize).filter(|object| object.is_indexed);
-            let matches = object.is_some_and(|object| {
-                let selector = ahead.selectors.of(usize::from(object.schema));
-                selector.is_some_and(|selector| selector.matches(object.record()))
-            });
-            if matches && ahead.gone.contains(id) {
-                ahead.late.insert(id);
-            } else if matches {
-                run.push(id);
-            }
-        }
-        if let Some(sorting) = &ahead.sorting {
-            run.sort_unstable_by(|&a, &b| self.compare(sorting, b, a));
-        }
-        // It takes what it weighs.
-        run.shrink_to_fit();
-        run
-    }
-
-    /// An object has entered the index: it may match what is looked for.
-    pub(in crate::core) fn note_indexed(&mut self, id: u32) {
-        for ahead in self.ahead.values_mut() {
-            if let Some(left) = &mut ahead.left {
-                left.insert(id);
-            }
-        }
-    }
-
-    /// An object has left the index.
-    pub(in crate::core) fn note_unindexed(&mut self, id: u32) {
-        for ahead in self.ahead.values_mut() {
-            if let Some(left) = &mut ahead.left
-                && !left.remove(id)
-            {
-                ahead.gone.insert(id);
-                ahead.late.remove(id);
-            }
-        }
-    }
-
     /// A client's request begins; why it is refused, if what was prepared says so.
     pub(in crate::core) fn use_ahead(&mut self, client: u32, request: &Request<'_>) -> Option<Error> {
-        let ahead = self.ahead.get_mut(&client).filter(|ahead| ahead.is_for(request))?;
-        self.ahead_of = Some(client);
+        let ahead = self
+            .objects
+            .ahead
+            .get_mut(&client)
+            .filter(|ahead| ahead.is_for(request))?;
+        self.objects.ahead_of = Some(client);
         ahead.refusal.take()
     }
 
     /// A client's request is over, or the client leaves.
     pub(in crate::core) fn forget_ahead(&mut self, client: u32) {
-        self.ahead_of = None;
-        if let Some(ahead) = self.ahead.remove(&client) {
+        self.objects.ahead_of = None;
+        if let Some(ahead) = self.objects.ahead.remove(&client) {
             self.weigh_asked_no_more(client, ahead.bytes);
         }
     }
 
     /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
     pub(in crate::core) fn take_ahead(&mut self, selectors: &SelectorSet) -> Option<Ahead> {
-        let client = self.ahead_of?;
-        let ahead = self.ahead.get(&client)?;
+        let client = self.objects.ahead_of?;
+        let ahead = self.objects.ahead.get(&client)?;
         if ahead.selectors.text() != selectors.text() || ahead.left.is_none() {
             return None;
         }
-        let mut ahead = self.ahead.remove(&client)?;
+        let mut ahead = self.objects.ahead.remove(&client)?;
         self.weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
         let left = ahead.left.take().unwrap_or_default();
-        let run = self.verify(&mut ahead, &left.iter().collect::<Vec<_>>());
+        let run = ahead.verify(&self.objects, &left.iter().collect::<Vec<_>>());
         ahead.runs.push(run);
         Some(ahead)
-    }
-}
-
-impl Ahead {
-    fn is_for(&self, request: &Request<'_>) -> bool {
-        concern(request) == Some((self.selectors.text(), self.order.as_ref()))
-    }
-
-    /// Those that match, in no order.
-    pub(in crate::core) fn into_found(self) -> Vec<u32> {
-        let mut found: Vec<u32> = self.runs.into_iter().flatten().collect();
-        if !self.gone.is_empty() {
-            found.retain(|&id| !self.gone.contains(id));
-        }
-        found.extend(&self.late);
-        found
-    }
-
-    /// The same, to be given in the order of the request.
-    pub(in crate::core) fn into_sorted(mut self) -> Incremental {
-        if !self.gone.is_empty() {
-            for run in &mut self.runs {
-                run.retain(|&id| !self.gone.contains(id));
-            }
-        }
-        Incremental::merged(self.runs, self.late.iter().collect())
-    }
-
-    pub(in crate::core) fn is_sorted(&self) -> bool {
-        self.sorting.is_some()
     }
 }

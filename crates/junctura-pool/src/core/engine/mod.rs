@@ -5,11 +5,11 @@ pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;
 pub(in crate::core) mod timers;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
-use junctura_model::index::{Interests, Objects};
+use junctura_model::index::Interests;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
@@ -20,7 +20,6 @@ use crate::core::clients::client::{Client, Pending};
 use crate::core::deferred::Backlog;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
-use crate::core::engine::look_ahead::Ahead;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timers;
 use crate::core::interests::interest::Interest;
@@ -28,48 +27,27 @@ use crate::core::interests::interest::Prepared;
 use crate::core::interests::ordered_ids::OrderedIds;
 use crate::core::memory::lease_queue::LeaseQueue;
 use crate::core::memory::weight::{Standing, Weights};
-use crate::core::objects::expiry::Expiries;
-use crate::core::objects::key_table::Keys;
-use crate::core::objects::object::Object;
 use crate::core::objects::retention_by_name::Awaited;
-use crate::core::objects::tombstone::Tombstones;
+use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdraw::Withdrawal;
 use crate::{Config, Effects};
-
-/// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
-pub(in crate::core) const UNINDEXED_OBJECTS_MAX: usize = 8192;
-
-/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
-/// it is filled.
-const OBJECT_TABLE_BYTES: usize = 64 << 20;
+use std::sync::Arc;
 
 /// A pool's state. See the module's page.
 pub struct Core {
-    pub(in crate::core) config: Config,
+    pub(in crate::core) config: Arc<Config>,
     /// Its schemas as YAML, as every client gets them.
     pub(in crate::core) schema_texts: Vec<String>,
     pub(in crate::core) clients: HashMap<u32, Client>,
     pub(in crate::core) clients_seen: u32,
-    pub(in crate::core) sequence: u64,
-    pub(in crate::core) objects: Slab<Object>,
-    /// By their keys, earlier versions that requirements were owed when newer ones came.
-    pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
-    pub(in crate::core) keys: Keys,
-    pub(in crate::core) tombstones: Tombstones,
+    pub(in crate::core) objects: ObjectTable,
     pub(in crate::core) interests: Slab<Interest>,
     pub(in crate::core) prepared: Option<Prepared>,
-    /// What the next requests of clients are prepared with.
-    pub(in crate::core) ahead: BTreeMap<u32, Ahead>,
-    /// Whose request is going on, where it was prepared.
-    pub(in crate::core) ahead_of: Option<u32>,
     /// By the number of an interest.
     pub(in crate::core) standing: Vec<Standing>,
     pub(in crate::core) weights: Weights,
     /// Per schema: which standing selectors an offer could match.
     pub(in crate::core) matching: Vec<Interests<u32>>,
-    /// Per schema: which visible objects a selector could match.
-    pub(in crate::core) listing: Vec<Objects>,
-    pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
     /// Requirements among the interests.
     pub(in crate::core) requirements: OrderedIds,
     /// Of them, those with a name.
@@ -105,7 +83,6 @@ pub struct Core {
     /// By segment: clients that may map it.
     pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
     pub(in crate::core) timers: Timers,
-    pub(in crate::core) expiries: Expiries,
     pub(in crate::core) backlog: Backlog,
     pub(in crate::core) drain: Option<Drain>,
     pub(in crate::core) bundles: Bundles,
@@ -114,7 +91,6 @@ pub struct Core {
     pub(in crate::core) awaited: Awaited,
     pub(in crate::core) components: Components,
     pub(in crate::core) count: crate::core::clients::stat::Counters,
-    pub(in crate::core) spare: crate::core::objects::object::Spare,
     pub(in crate::core) freed: crate::core::objects::object::Freed,
     pub(in crate::core) matched: Vec<u32>,
     /// How often a requirement was asked what it is owed.
@@ -145,25 +121,18 @@ impl Core {
                 format!("{twice} is given twice"),
             ));
         }
+        let config = Arc::new(config);
         let schema_texts = config.schemas.iter().map(|schema| schema.to_yaml()).collect();
         Ok(Self {
             schema_texts,
             clients: HashMap::new(),
             clients_seen: 0,
-            sequence: 0,
-            objects: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<Object>()),
-            superseded: BTreeSet::new(),
-            keys: Keys::default(),
-            tombstones: Tombstones::default(),
+            objects: ObjectTable::new(&config),
             interests: Slab::new(),
             prepared: None,
-            ahead: BTreeMap::new(),
-            ahead_of: None,
             standing: Vec::new(),
             weights: Weights::default(),
             matching: (0..schemas).map(|_| Interests::default()).collect(),
-            listing: (0..schemas).map(|_| Objects::default()).collect(),
-            unindexed: VecDeque::new(),
             requirements: OrderedIds::default(),
             named: BTreeMap::new(),
             gap_bytes: 0,
@@ -190,7 +159,6 @@ impl Core {
             withdrawing: BTreeMap::new(),
             mapping: HashMap::new(),
             timers: Timers::default(),
-            expiries: Expiries::default(),
             backlog: Backlog::default(),
             drain: None,
             bundles: Bundles::default(),
@@ -199,7 +167,6 @@ impl Core {
             awaited: Awaited::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
             count: crate::core::clients::stat::Counters::default(),
-            spare: crate::core::objects::object::Spare::default(),
             freed: crate::core::objects::object::Freed::default(),
             matched: Vec::new(),
             #[cfg(test)]
@@ -239,7 +206,7 @@ impl Core {
                 self.finish_withdrawals(fx);
             } else if self.durable.has_news() {
                 self.answer_durables(fx);
-            } else if std::mem::take(&mut self.memory_freed) {
+            } else if self.has_memory_come_free() {
                 self.serve_waiting(fx);
             } else if !self.make_room(fx) && !self.spill(fx) && !self.make_room_in_file(fx) && !self.break_on_full(fx) {
                 break;
@@ -401,7 +368,7 @@ impl Core {
             }
             self.follow_up(fx);
         }
-        self.forget_old_tombstones();
+        self.objects.forget_old_tombstones(self.now);
         self.forget_past_bundles();
     }
 
@@ -409,7 +376,7 @@ impl Core {
     pub fn idle(&mut self) {
         const AT_ONCE: usize = 256;
         for _ in 0..AT_ONCE {
-            self.index_next();
+            self.objects.index_next();
         }
     }
 
@@ -427,9 +394,9 @@ impl Core {
         self.timers
             .next()
             .into_iter()
-            .chain(self.expiries.next())
+            .chain(self.objects.expiries.next())
             .chain(self.drain_deadline())
-            .chain(self.tombstones.next_expiry(self.config.tombstone_age))
+            .chain(self.objects.tombstones.next_expiry(self.config.tombstone_age))
             .chain(self.next_past_bundle())
             .min()
     }
@@ -437,7 +404,7 @@ impl Core {
     /// Whether [`Core::idle`] has something to do.
     #[must_use]
     pub fn has_idle_work(&self) -> bool {
-        !self.unindexed.is_empty()
+        !self.objects.unindexed.is_empty()
     }
 
     /// Whether this client has said who it is, and was welcome.
@@ -457,6 +424,19 @@ impl Core {
     #[must_use]
     pub fn is_deserted(&self) -> bool {
         self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
+    }
+
+    /// Whether those who wait for memory, or for room for records, may be served since this event; once.
+    fn has_memory_come_free(&mut self) -> bool {
+        let have_records = std::mem::take(&mut self.objects.came_free) && !self.stalled.is_empty();
+        std::mem::take(&mut self.memory_freed) || have_records
+    }
+
+    /// Changes limits in the middle of a test.
+    #[cfg(test)]
+    pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
+        change(Arc::make_mut(&mut self.config));
+        self.objects.config = Arc::clone(&self.config);
     }
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {

@@ -10,8 +10,6 @@ use crate::core::clients::client::{Pending, Via, milliseconds};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::interest::{Aim, Interest, InterestId};
-use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::Why;
 
 /// A demand that nothing satisfies yet.
 pub(in crate::core) struct Waiting {
@@ -64,7 +62,7 @@ impl Core {
                 } else {
                     None
                 };
-                let found = match self.look_up(identity, &text) {
+                let found = match self.objects.look_up(identity, &text) {
                     Ok(Some(id)) => Some(id),
                     Err(gone) if staged.is_none() => return Err(gone),
                     Ok(None) | Err(_) => staged,
@@ -121,35 +119,10 @@ impl Core {
         Ok(())
     }
 
-    /// The visible object of a key.
-    ///
-    /// # Errors
-    /// `Gone` while its tombstone is remembered.
-    pub(in crate::core) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
-        match self.find_key(identity) {
-            None => Ok(None),
-            Some(Filed::Object(id)) => Ok(Some(id)),
-            Some(Filed::Tombstone(id)) => {
-                let tombstone = self.tombstones.get(id);
-                let Some(why) = tombstone.why else { return Ok(None) };
-                let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
-                let place = tombstone.place.as_deref();
-                let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
-                let cause = match why {
-                    Why::Archived => {
-                        format!("version {version} left, since it is archived and memory was short{place}")
-                    }
-                    Why::Withdrawn | Why::Expired => format!("version {version} was {}{place}", why.name()),
-                };
-                Err(Error::new(Code::Gone, text, cause))
-            }
-        }
-    }
-
     fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
         self.visible_matches(selectors)
             .into_iter()
-            .max_by_key(|&id| self.objects[id as usize].sequence)
+            .max_by_key(|&id| self.objects[id].sequence)
     }
 
     pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {

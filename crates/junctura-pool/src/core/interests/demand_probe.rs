@@ -17,8 +17,8 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::interests::interest::Interest;
+use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
-use crate::core::objects::offer::Identity;
 
 /// What was not offered.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Core {
         wanted: &Wanted<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let identity = self.identify(wanted.schema, &wanted.record)?;
+        let identity = self.objects.identify(wanted.schema, &wanted.record)?;
         let count = self.count_wanting(wanted.schema, &wanted.record);
         if count == 0 && wanted.declines {
             let declined = Declined {
@@ -75,23 +75,12 @@ impl Core {
     ) {
         self.count.declined += 1;
         self.tell_of_declined(client, declined, events::DECLINED, fx);
-        match self.find_key(key) {
+        match self.objects.find_key(key) {
             None => {}
-            Some(filed) if self.is_marker(filed) => self.forget_marker(filed),
+            Some(filed) if self.objects.is_marker(filed) => self.objects.forget_marker(filed),
             Some(_) => return,
         }
-        self.mark(key, dataset, declined);
-    }
-
-    /// Whether a key stands for a marker, and nothing else.
-    pub(in crate::core) fn is_marker(&self, filed: Filed) -> bool {
-        matches!(filed, Filed::Tombstone(id) if self.tombstones.get(id).why.is_none())
-    }
-
-    fn forget_marker(&mut self, filed: Filed) {
-        if let Filed::Tombstone(id) = filed {
-            self.dig_up(id);
-        }
+        self.objects.mark(self.now, key, dataset, declined);
     }
 
     /// Somebody demands what was declined.
@@ -102,11 +91,15 @@ impl Core {
         text: &str,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Some(Filed::Tombstone(id)) = self.find_key(identity).filter(|&filed| self.is_marker(filed)) else {
+        let Some(Filed::Tombstone(id)) = self
+            .objects
+            .find_key(identity)
+            .filter(|&filed| self.objects.is_marker(filed))
+        else {
             return Ok(());
         };
-        let marker = self.tombstones.get(id);
-        let record = self.tombstones.record(marker).as_bytes().to_vec();
+        let marker = self.objects.tombstones.get(id);
+        let record = self.objects.tombstones.record(marker).as_bytes().to_vec();
         let missed = Declined {
             schema: marker.schema,
             record: &record,

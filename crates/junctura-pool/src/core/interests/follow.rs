@@ -118,7 +118,7 @@ impl Core {
             ));
         }
         let selectors = self.selectors(&follow.selector)?;
-        let sorting = self.sorting(&follow.order)?;
+        let sorting = self.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
             if Beginning::joins_later(self, group, (client, request), follow, fx)? {
                 return Ok(());
@@ -142,7 +142,7 @@ impl Core {
                 phase: Phase::Live { last },
                 ..
             }) if requirement.is_none() => *last,
-            _ => self.sequence,
+            _ => self.objects.sequence,
         };
         let (first, live, missed) = match (requirement, cursor) {
             (Some(id), _) => (Incremental::new(self.owed_waiting(id)?), Vec::new(), Vec::new()),
@@ -172,7 +172,7 @@ impl Core {
             self.read_requirement_by(requirement, Some(id));
         }
         fx.reply(client, request, &Reply::Began(since));
-        self.tell_missed(client, request, &missed, fx);
+        self.objects.tell_missed(&mut self.count, client, request, &missed, fx);
         if let Some(requirement) = requirement {
             self.note_progress(requirement, fx);
             self.tell_lost(requirement, fx);
@@ -187,7 +187,7 @@ impl Core {
         };
         let first = following.first_phase.iter().flat_map(Incremental::iter);
         for object in first.chain(following.live.iter().copied()) {
-            self.objects[object as usize].watchers += 1;
+            self.objects[object].watchers += 1;
         }
     }
 
@@ -242,7 +242,7 @@ impl Core {
             return;
         }
         following.live.push_back(object);
-        self.objects[object as usize].watchers += 1;
+        self.objects[object].watchers += 1;
         self.pump(id, fx);
     }
 
@@ -310,7 +310,7 @@ impl Core {
                 }
             };
             self.see_off(object, fx);
-            let entry = &self.objects[object as usize];
+            let entry = &self.objects[object];
             let deliverable = match via_requirement {
                 Some(requirement) => self.is_owed(requirement, object),
                 None => entry.is_visible(),
@@ -320,7 +320,7 @@ impl Core {
                 if via_requirement.is_none() && !newer_comes {
                     gone.push(object);
                 } else {
-                    self.unwatch(object);
+                    self.objects.unwatch(object);
                 }
                 continue;
             }
@@ -334,7 +334,7 @@ impl Core {
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
             self.deliver(client, request, object, flags, Some(via), fx);
-            self.objects[object as usize].watchers -= 1;
+            self.objects[object].watchers -= 1;
         }
         self.flush_gap(id, &mut gone, fx);
     }
@@ -372,10 +372,10 @@ impl Core {
         let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
             return None;
         };
-        let sequence = |id: u32| self.objects[id as usize].sequence;
+        let sequence = |id: u32| self.objects[id].sequence;
         phase.next(|a, b| match following.requirement {
             Some(_) => sequence(a).cmp(&sequence(b)),
-            None => self.compare(&following.sorting, a, b),
+            None => self.objects.compare(&following.sorting, a, b),
         })
     }
 
@@ -414,7 +414,7 @@ impl Core {
             .into_iter()
             .partition(|&object| self.is_followed_by_newer(id, object));
         for object in left_out {
-            self.unwatch(object);
+            self.objects.unwatch(object);
         }
         if let Some(following) = self.following(id) {
             following.live = stays;
@@ -424,16 +424,16 @@ impl Core {
     /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
     /// told of if that is gone. Where the newest does not match, nothing more would come.
     fn is_followed_by_newer(&self, id: u32, object: u32) -> bool {
-        let object = &self.objects[object as usize];
+        let object = &self.objects[object];
         let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
             return false;
         };
         if object.state != State::Superseded {
             return false;
         }
-        let newest = match self.find_key(object.key) {
-            Some(Filed::Object(newest)) => self.objects[newest as usize].record(),
-            Some(Filed::Tombstone(newest)) => self.tombstones.record(self.tombstones.get(newest)),
+        let newest = match self.objects.find_key(object.key) {
+            Some(Filed::Object(newest)) => self.objects[newest].record(),
+            Some(Filed::Tombstone(newest)) => self.objects.tombstones.record(self.objects.tombstones.get(newest)),
             None => return false,
         };
         let selector = following.selectors.of(usize::from(object.schema));
@@ -449,12 +449,12 @@ impl Core {
             self.tell_gap(client, request, gone, fx);
         }
         for object in gone.drain(..) {
-            self.unwatch(object);
+            self.objects.unwatch(object);
         }
     }
 
     fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
-        let object = |id: u32| &self.objects[id as usize];
+        let object = |id: u32| &self.objects[id];
         for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
             let reason = match object(same[0]).state {
                 State::Gone(why) => why.name(),
@@ -475,7 +475,7 @@ impl Core {
             self.go_on_later(Part::Unwatch(queue));
         } else {
             for object in queue {
-                self.unwatch(object);
+                self.objects.unwatch(object);
             }
         }
         match (following.requirement, &following.member) {

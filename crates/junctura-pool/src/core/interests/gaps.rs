@@ -74,7 +74,7 @@ impl Core {
             .and_then(|requirement| self.hearer(requirement))
         {
             Some((client, request)) => {
-                let names = objects.iter().map(|&object| self.objects[object as usize].name());
+                let names = objects.iter().map(|&object| self.objects[object].name());
                 send_gap(&mut self.count, client, request, names, reason, fx);
             }
             None => self.keep_gaps(id, objects, reason),
@@ -97,7 +97,7 @@ impl Core {
             self.config.limits.gap_bytes,
         );
         for &object in objects {
-            let entry = &self.objects[object as usize];
+            let entry = &self.objects[object];
             let (schema, sequence) = (entry.schema, entry.sequence);
             let bytes = BYTES_EACH + entry.record.len();
             let is_full = self.gap_bytes + bytes > limit;
@@ -109,7 +109,7 @@ impl Core {
                 requirement.lost.count(reason);
                 continue;
             }
-            let record = self.objects[object as usize].record.clone();
+            let record = self.objects[object].record.clone();
             if let Some(requirement) = self.requirement_mut(id) {
                 requirement.lost.bytes += bytes;
                 requirement.lost.items.push(LostObject {

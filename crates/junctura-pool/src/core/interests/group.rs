@@ -133,7 +133,7 @@ impl Core {
         follow: &Follow<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let ((requirement, is_new), joined) = (group, self.sequence);
+        let ((requirement, is_new), joined) = (group, self.objects.sequence);
         let Some(selectors) = self.requirement_ref(requirement).map(|it| it.selectors.clone()) else {
             return Ok(());
         };

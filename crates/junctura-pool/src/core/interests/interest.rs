@@ -7,16 +7,16 @@ use junctura_model::selector::{Selector, SelectorSet};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Target};
-use roaring::RoaringBitmap;
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
-use crate::core::engine::look_ahead::Ahead;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::follow::Following;
 use crate::core::interests::requirement::Requirement;
 use crate::core::interests::subscribe::Subscription;
+use crate::core::objects::identity::identity;
+use crate::core::objects::look_ahead::Ahead;
 use crate::core::objects::order::Incremental;
 
 /// A standing interest, which another one that gets its number later is not.
@@ -211,7 +211,7 @@ impl Core {
     pub(in crate::core) fn visible_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
         let mut found = self.all_matches(selectors);
         if self.is_behind() {
-            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id]));
         }
         found
     }
@@ -221,25 +221,25 @@ impl Core {
     pub(in crate::core) fn matches_to_change(&mut self, selectors: &SelectorSet) -> Vec<u32> {
         let mut found = self.all_matches(selectors);
         if self.is_behind() && found.len() <= self.config.changed_at_once {
-            found.retain(|&id| !self.is_out_of_sight(&self.objects[id as usize]));
+            found.retain(|&id| !self.is_out_of_sight(&self.objects[id]));
         }
         found
     }
 
     /// Whether an object that was found is visible still. `newest`: the newest version then; another object may have its place.
     pub(in crate::core) fn was_there(&self, id: u32, newest: u64) -> bool {
-        let object = self.objects.get(id as usize);
+        let object = self.objects.get(id);
         object.is_some_and(|one| one.sequence <= newest && one.is_visible() && !self.is_out_of_sight(one))
     }
 
     /// The visible objects that match, to be given in the order of the request that is going on.
     pub(in crate::core) fn sorted_matches(&mut self, selectors: &SelectorSet) -> Incremental {
-        self.index_all();
+        self.objects.index_all();
         match self.take_ahead(selectors).filter(Ahead::is_sorted) {
             Some(ahead) => {
                 let mut found = ahead.into_sorted();
                 if self.is_behind() {
-                    found.retain(|id| !self.is_out_of_sight(&self.objects[id as usize]));
+                    found.retain(|id| !self.is_out_of_sight(&self.objects[id]));
                 }
                 found
             }
@@ -249,16 +249,16 @@ impl Core {
 
     /// Those that match, what is out of sight included.
     pub(in crate::core) fn all_matches(&mut self, selectors: &SelectorSet) -> Vec<u32> {
-        self.index_all();
+        self.objects.index_all();
         if let Some(ahead) = self.take_ahead(selectors) {
             return ahead.into_found();
         }
         let mut found = Vec::new();
-        for (schema, selector) in typed(selectors, self.listing.len()) {
-            for id in self.listing[schema].candidates(selector) {
+        for (schema, selector) in typed(selectors, self.objects.listing.len()) {
+            for id in self.objects.listing[schema].candidates(selector) {
                 if self
                     .objects
-                    .get(id as usize)
+                    .get(id)
                     .is_some_and(|object| selector.matches(object.record()))
                 {
                     found.push(id);
@@ -266,14 +266,6 @@ impl Core {
             }
         }
         found
-    }
-
-    /// The indexed objects that may match.
-    pub(in crate::core) fn candidates(&self, selectors: &SelectorSet) -> RoaringBitmap {
-        let of_schemas = typed(selectors, self.listing.len());
-        of_schemas
-            .map(|(schema, selector)| self.listing[schema].candidates(selector))
-            .fold(RoaringBitmap::new(), |all, some| all | some)
     }
 
     /// What a target names: a selector set, or a key's identity and its text.
@@ -291,7 +283,7 @@ impl Core {
                 let record = schema.check(record)?;
                 let mut text = String::new();
                 schema.key_of(record, &mut text);
-                let identity = crate::core::objects::offer::identity(*number, record.key_bytes(schema.key_len()));
+                let identity = identity(*number, record.key_bytes(schema.key_len()));
                 Ok(Aim::Key {
                     identity,
                     text,

@@ -66,7 +66,7 @@ impl Core {
         let (id, is_new) = self.find_or_file(client, request, name, asked)?;
         self.use_named(id, client, request)?;
         if !self.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.sequence));
+            fx.reply(client, request, &Reply::Began(self.objects.sequence));
         }
         if is_new {
             self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);

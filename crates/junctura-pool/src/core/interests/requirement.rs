@@ -227,7 +227,7 @@ impl Core {
         let requirement = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
         let id = self.add_requirement(client, request, requirement, Pending::Requirement)?;
         if !self.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.sequence));
+            fx.reply(client, request, &Reply::Began(self.objects.sequence));
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Core {
         };
         let reserved = left.len();
         if reserved > 0 {
-            requirement.beginning = Some(Box::new(Beginning::new(left, self.sequence)));
+            requirement.beginning = Some(Box::new(Beginning::new(left, self.objects.sequence)));
         }
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.requirements.insert(id);
@@ -279,7 +279,7 @@ impl Core {
         if self.group_ref(id).is_some() {
             self.wait_again(id, sequence);
         }
-        if self.may_charge() && !self.objects[object as usize].is_kept_by_retention() {
+        if self.may_charge() && !self.objects[object].is_kept_by_retention() {
             self.charge(object);
         }
     }
@@ -308,7 +308,7 @@ impl Core {
 
     /// The requirement is owed an object from now on; gives the object's sequence number.
     fn owe(&mut self, id: u32, object: u32) -> u64 {
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let (sequence, length, since) = (entry.sequence, entry.length, self.now);
         let queued = self.reader_that_takes(id).is_some();
         let Some(requirement) = self.requirement_mut(id) else {
@@ -328,7 +328,7 @@ impl Core {
         if requirement.owed.insert(sequence, owed).is_none() {
             requirement.owed_bytes += length;
             self.weights.owed += 1;
-            self.objects[object as usize].owed += 1;
+            self.objects[object].owed += 1;
         }
         sequence
     }
@@ -406,14 +406,14 @@ impl Core {
     pub(in crate::core) fn is_owed(&self, id: u32, object: u32) -> bool {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let sequence = self.objects[object as usize].sequence;
+        let sequence = self.objects[object].sequence;
         self.requirement_ref(id)
             .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
     }
 
     /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
     pub(in crate::core) fn mark_in_flight(&mut self, id: u32, object: u32, from_queue: bool) -> bool {
-        let sequence = self.objects[object as usize].sequence;
+        let sequence = self.objects[object].sequence;
         let Some(requirement) = self.requirement_mut(id) else {
             return false;
         };
@@ -456,7 +456,7 @@ impl Core {
 
     /// A requirement is broken while its readers hold an object: it is not owed it any more.
     pub(in crate::core) fn forfeit(&mut self, id: u32, object: u32) {
-        let sequence = self.objects[object as usize].sequence;
+        let sequence = self.objects[object].sequence;
         if let Some(requirement) = self.requirement_mut(id)
             && let Some(owed) = requirement.owed.get(&sequence)
         {
@@ -468,7 +468,7 @@ impl Core {
 
     /// A delivery of a forfeited object is over; true where it was the last.
     fn no_longer_forfeited(&mut self, id: u32, object: u32) -> bool {
-        let sequence = self.objects[object as usize].sequence;
+        let sequence = self.objects[object].sequence;
         let Some(requirement) = self.requirement_mut(id) else {
             return false;
         };
@@ -487,7 +487,7 @@ impl Core {
     /// again, to the next who reads; unless it went meanwhile, or a newer version is all that is wanted.
     pub(in crate::core) fn owe_again(&mut self, id: u32, object: u32, was_unread: bool, fx: &mut impl Effects) {
         let (sequence, state) = {
-            let entry = &self.objects[object as usize];
+            let entry = &self.objects[object];
             (entry.sequence, entry.state)
         };
         let reader = self.reader_that_takes(id);
@@ -524,7 +524,7 @@ impl Core {
     }
 
     pub(in crate::core) fn no_longer_owed(&mut self, id: u32, object: u32) {
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let (sequence, length) = (entry.sequence, entry.length);
         let Some(requirement) = self.requirement_mut(id) else {
             return;
@@ -550,13 +550,13 @@ impl Core {
     }
 
     fn owed_by_one_less(&mut self, object: u32) {
-        let entry = &mut self.objects[object as usize];
+        let entry = &mut self.objects[object];
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;
         if is_unrequired {
             self.note_unrequired(object);
         }
-        let entry = &mut self.objects[object as usize];
+        let entry = &mut self.objects[object];
         if entry.watchers > 0 && !self.withdrawals.is_empty() {
             self.unblocked.push(object);
         }
@@ -608,7 +608,7 @@ impl Core {
         };
         self.weigh_owed_no_more();
         self.owed_by_one_less(owed.object);
-        if self.objects[owed.object as usize].departs.is_none() {
+        if self.objects[owed.object].departs.is_none() {
             self.settle(owed.object, fx);
         }
         true
@@ -641,7 +641,7 @@ impl Core {
 
     /// Requirements for newest versions only give up what was superseded before they received it.
     pub(in crate::core) fn drop_superseded_claims(&mut self, object: u32) {
-        if self.objects[object as usize].owed == 0 {
+        if self.objects[object].owed == 0 {
             return;
         }
         for id in self.claimants(object) {
@@ -654,7 +654,7 @@ impl Core {
     fn waits_for(&self, id: u32, object: u32) -> bool {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let sequence = self.objects[object as usize].sequence;
+        let sequence = self.objects[object].sequence;
         self.requirement_ref(id)
             .and_then(|r| r.owed.get(&sequence))
             .is_some_and(|owed| owed.in_flight == 0)
@@ -663,7 +663,7 @@ impl Core {
     /// The requirements that are owed an object, in the order in which they were made. Where there are many, the index of
     /// selectors finds them.
     pub(in crate::core) fn claimants(&mut self, object: u32) -> Vec<u32> {
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let mut found = Vec::new();
         if entry.owed == 0 {
             return found;
@@ -727,11 +727,5 @@ impl Core {
                 self.reader_of(id)
             ),
         }
-    }
-
-    /// Superseded versions of a key that requirements still keep.
-    pub(in crate::core) fn kept_versions(&self, key: u128) -> Vec<u32> {
-        let versions = self.superseded.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id);
-        versions.filter(|&id| self.objects[id as usize].owed > 0).collect()
     }
 }

@@ -41,10 +41,9 @@ impl Core {
             Phase::Live { last } => *last,
         };
         let found = self.visible_matches(selectors);
-        let (mut live, there): (Vec<u32>, Vec<u32>) = found
-            .into_iter()
-            .partition(|&id| self.objects[id as usize].sequence > since);
-        live.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
+        let (mut live, there): (Vec<u32>, Vec<u32>) =
+            found.into_iter().partition(|&id| self.objects[id].sequence > since);
+        live.sort_unstable_by_key(|&id| self.objects[id].sequence);
         let first = match &cursor.phase {
             Phase::Live { .. } => Vec::new(),
             Phase::First {
@@ -55,8 +54,9 @@ impl Core {
                 let (schema, key) = self.parse_any_key(last_key)?;
                 let mut rest = there;
                 rest.retain(|&id| {
-                    let object = &self.objects[id as usize];
-                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
+                    let object = &self.objects[id];
+                    self.objects
+                        .compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
                         .is_gt()
                 });
                 rest

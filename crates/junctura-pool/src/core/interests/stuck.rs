@@ -131,7 +131,7 @@ impl Core {
 
     /// Retention does not keep an object any more, but requirements do: it counts on those that have a quota.
     pub(in crate::core) fn charge(&mut self, object: u32) {
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let (sequence, length) = (entry.sequence, entry.length);
         let claimants = match self.breakers.on_full.len() {
             0..=FEW => self.breakers.on_full.iter().collect(),
@@ -372,7 +372,7 @@ impl Core {
     /// How much of what is short would be free without a requirement: bytes or objects that it is owed and retention keeps no
     /// longer, or all that it is owed.
     fn kept_by(&self, requirement: &Requirement, shortage: Shortage) -> u64 {
-        let owed = requirement.objects().map(|id| &self.objects[id as usize]);
+        let owed = requirement.objects().map(|id| &self.objects[id]);
         let kept = owed.filter(|object| !object.is_kept_by_retention());
         match shortage {
             Shortage::Payload => kept.map(|object| object.length).sum(),

@@ -73,7 +73,7 @@ impl Core {
         if subscribe.events & OF_OTHERS != 0 {
             self.watchers.insert(id);
         }
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Core {
         if !self.hears(id, event, fx) {
             return;
         }
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let happened = Happened {
             event,
             object: Some(entry.name()),
@@ -108,7 +108,7 @@ impl Core {
 
     /// An object has just left the sight of readers.
     pub(in crate::core) fn tell_about_removal(&mut self, object: u32, fx: &mut impl Effects) {
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let event = match entry.state {
             State::Visible | State::Staged | State::Dropped => return,
             State::Superseded => events::SUPERSEDED,
@@ -142,7 +142,7 @@ impl Core {
         if self.later_subscriptions == 0 {
             return;
         }
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let mut matched = Vec::new();
         let schema = usize::from(entry.schema);
         self.matching[schema].matches(entry.record(), &mut matched);

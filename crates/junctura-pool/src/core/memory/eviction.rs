@@ -44,7 +44,7 @@ pub(in crate::core) struct Archived {
     /// As its archiver states it; `None` if records had no room for that.
     pub(in crate::core) place: Option<Arc<str>>,
     /// It has an entry in a queue of [`Room`].
-    is_queued: bool,
+    pub(in crate::core) is_queued: bool,
 }
 
 /// Objects by where they are and their numbers, in the order in which they became spare. What has gone, or is not spare any
@@ -65,8 +65,6 @@ pub(in crate::core) struct Room {
     idle_rounds: u32,
     /// One may leave in any case.
     is_urged: bool,
-    /// Where the newest lies, while an object or a tombstone lies there: many objects lie in one place.
-    place: Option<Arc<str>>,
 }
 
 impl Room {
@@ -99,46 +97,9 @@ impl Object {
 }
 
 impl Core {
-    /// Somebody has archived an object, and says where.
-    pub(in crate::core) fn note_place(&mut self, id: u32, name: &str) {
-        let place = self.place_of(name);
-        let object = &mut self.objects[id as usize];
-        let is_queued = object.archived.as_ref().is_some_and(|known| known.is_queued);
-        let before = object.archived.replace(Archived { place, is_queued });
-        self.forget_place(before.and_then(|archived| archived.place));
-    }
-
-    /// The place of this name, which objects that are archived there one after the other share. `None` if records have no
-    /// room for it.
-    fn place_of(&mut self, name: &str) -> Option<Arc<str>> {
-        if let Some(newest) = self.room.place.as_ref().filter(|newest| ***newest == *name) {
-            return Some(Arc::clone(newest));
-        }
-        if !self.has_room_for_place(name) {
-            return None;
-        }
-        let place: Arc<str> = name.into();
-        self.weigh_place(name);
-        self.room.place = Some(Arc::clone(&place));
-        Some(place)
-    }
-
-    /// An object, or its tombstone, lies in a place no more. The last one gives back what the place weighs.
-    pub(in crate::core) fn forget_place(&mut self, place: Option<Arc<str>>) {
-        let Some(place) = place else { return };
-        let newest = self
-            .room
-            .place
-            .take_if(|newest| Arc::ptr_eq(newest, &place) && Arc::strong_count(newest) == 2);
-        drop(newest);
-        if Arc::strong_count(&place) == 1 {
-            self.weigh_place_no_more(&place);
-        }
-    }
-
     /// An object stays: if only retention keeps it, and a store has it, it is spare from now on.
     pub(in crate::core) fn may_be_spare(&mut self, id: u32) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         if object.archived.is_none() || !object.is_spare() {
             return;
         }
@@ -146,7 +107,7 @@ impl Core {
         if let Some(archived) = object.archived.as_mut().filter(|archived| !archived.is_queued) {
             archived.is_queued = true;
             self.room.queue.push_back((id, sequence));
-            self.room.tidy(&self.objects);
+            self.room.tidy(&self.objects.table);
         }
     }
 
@@ -171,7 +132,7 @@ impl Core {
             return false;
         }
         self.room.queue.pop_front();
-        self.room.left_bytes += self.objects[id as usize].length;
+        self.room.left_bytes += self.objects[id].length;
         self.room.is_urged = false;
         self.leave_for_store(id, fx);
         true
@@ -192,7 +153,7 @@ impl Core {
     }
 
     fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         if self.is_out_of_sight(object) {
             self.see_off(id, fx);
         } else {
@@ -205,7 +166,7 @@ impl Core {
     fn first_spare(&mut self) -> Option<u32> {
         while let Some(&entry) = self.room.queue.front() {
             let is_spare = self.is_spare_still(entry);
-            if is_spare && !matches!(self.objects[entry.0 as usize].place, Place::File { .. }) {
+            if is_spare && !matches!(self.objects[entry.0].place, Place::File { .. }) {
                 return Some(entry.0);
             }
             self.room.queue.pop_front();
@@ -218,7 +179,7 @@ impl Core {
 
     /// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
     fn is_spare_still(&mut self, (id, sequence): (u32, u64)) -> bool {
-        let Some(object) = self.objects.get_mut(id as usize) else {
+        let Some(object) = self.objects.get_mut(id) else {
             return false;
         };
         if object.sequence != sequence {

@@ -150,12 +150,12 @@ impl Core {
     /// An object stays: if nobody holds it, it may be spilled from now on.
     pub(in crate::core) fn may_be_spilled(&mut self, id: u32) {
         let Some(tier) = &mut self.tier else { return };
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         let is_in_memory = matches!(object.place, Place::Inline | Place::Slot { .. });
         let may_leave = object.holders == 0 && object.leaving == Leaving::No && object.departs.is_none();
         if is_in_memory && object.length > 0 && may_leave {
             tier.enter(id, object);
-            tier.tidy(&mut self.objects);
+            tier.tidy(&mut self.objects.table);
         }
     }
 
@@ -214,7 +214,7 @@ impl Core {
 
     fn spill_whose_turn_it_is(&mut self, fx: &mut impl Effects) -> bool {
         while let Some(entry) = self.tier.as_mut().and_then(|tier| tier.turns.pop_front()) {
-            if still_stands(&mut self.objects, entry) && self.begin_to_spill(entry.0, fx) {
+            if still_stands(&mut self.objects.table, entry) && self.begin_to_spill(entry.0, fx) {
                 return true;
             }
         }
@@ -225,12 +225,12 @@ impl Core {
         let Some(tier) = &mut self.tier else {
             return VecDeque::new();
         };
-        tier.tidy(&mut self.objects);
+        tier.tidy(&mut self.objects.table);
         if tier.queue.is_empty() {
             return VecDeque::new();
         }
         let mut turns = self.largest_holding();
-        let objects = &mut self.objects;
+        let objects = &mut self.objects.table;
         let queue = self.tier.iter().flat_map(|tier| tier.queue.iter().copied());
         turns.extend(queue.filter(|&entry| still_stands(objects, entry)).take(TURNS));
         turns
@@ -239,7 +239,7 @@ impl Core {
     /// What the requirement that keeps most keeps, of what may be spilled, oldest first.
     fn largest_holding(&self) -> VecDeque<(u32, u32)> {
         let queued = |id: u32| {
-            let object = &self.objects[id as usize];
+            let object = &self.objects[id];
             match object.leaving {
                 Leaving::Queued(entry) if object.holders == 0 && !object.is_kept_by_retention() => {
                     Some((object.length, (id, entry)))
@@ -260,7 +260,7 @@ impl Core {
 
     /// Whether there is room for an object in the tier; if so, it is being written from now on.
     fn begin_to_spill(&mut self, id: u32, fx: &mut impl Effects) -> bool {
-        let (Some(tier), object) = (&mut self.tier, &mut self.objects[id as usize]) else {
+        let (Some(tier), object) = (&mut self.tier, &mut self.objects[id]) else {
             return false;
         };
         let length = object.length;
@@ -298,12 +298,12 @@ impl Core {
         }
         let mut has_moved = false;
         match (done.object, outcome) {
-            (Some(id), Ok(checksum)) if self.objects[id as usize].holders == 0 => {
+            (Some(id), Ok(checksum)) if self.objects[id].holders == 0 => {
                 self.move_out(id, done.at, checksum, fx);
                 has_moved = true;
             }
             (Some(id), outcome) => {
-                self.objects[id as usize].leaving = Leaving::No;
+                self.objects[id].leaving = Leaving::No;
                 self.pause_after(outcome);
                 self.may_be_spilled(id);
             }
@@ -317,7 +317,7 @@ impl Core {
 
     /// An object's payload lies in the file from now on.
     fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         object.leaving = Leaving::No;
         object.checksum.get_or_insert(checksum);
         let (from, length, is_staged) = (object.place, object.length, object.is_staged());
@@ -361,7 +361,7 @@ impl Core {
 
     /// Nobody needs an object's payload any more, which is being written: what comes of that is given back.
     pub(in crate::core) fn give_up_writing(&mut self, id: u32) {
-        let leaving = std::mem::take(&mut self.objects[id as usize].leaving);
+        let leaving = std::mem::take(&mut self.objects[id].leaving);
         if let (Some(tier), Leaving::Underway(job)) = (&mut self.tier, leaving)
             && let Some(job) = tier.jobs.get_mut(job as usize)
         {

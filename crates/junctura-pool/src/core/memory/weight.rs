@@ -12,31 +12,19 @@
 
 use std::num::NonZeroU32;
 
-use junctura_model::limits::RECORD_BYTES_MAX;
 use junctura_model::{Code, Error, RecordRef, Result};
 
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::{Requirement, Whose};
-use crate::core::objects::object::Object;
 
-/// The smallest budget of records: a pool with a small budget for payloads may still hold many small objects.
-const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
-/// Bytes that an object takes besides its attributes and its payload.
-const OBJECT_BYTES: u64 = size_of::<Object>() as u64 + 160;
-/// Bytes that a key that is gone takes besides its attributes.
-const TOMBSTONE_BYTES: u64 = 256;
-/// Bytes that a place of archived objects takes besides its name.
-const PLACE_BYTES: u64 = 32;
 /// Bytes that an interest takes besides its selector.
 pub(in crate::core) const INTEREST_BYTES: usize = 384;
 /// While all clients together are at a limit, a client that takes less than so many bytes is still served.
 pub(in crate::core) const FAIR_BYTES: usize = 1 << 20;
 /// The same of offers that wait: a client that sends 256 objects within messages before it hears of the first has less.
 pub(in crate::core) const FAIR_OFFER_BYTES: usize = 2 << 20;
-/// Keys that are gone are forgotten in groups of so many when records have no room.
-const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// Of the interest that has a number, or had it last.
 pub(in crate::core) struct Standing {
@@ -49,8 +37,6 @@ pub(in crate::core) struct Standing {
 /// Sums over all that has a weight.
 #[derive(Default)]
 pub(in crate::core) struct Weights {
-    /// Bytes of records.
-    pub(in crate::core) record_bytes: u64,
     /// Bytes of standing selectors.
     pub(in crate::core) selector_bytes: usize,
     /// Of them, those of requirements with a name.
@@ -62,61 +48,6 @@ pub(in crate::core) struct Weights {
 }
 
 impl Core {
-    /// Bytes that records may take.
-    pub(in crate::core) fn record_budget_bytes(&self) -> u64 {
-        let usual = || self.config.budget_bytes.max(RECORD_BUDGET_BYTES_MIN);
-        self.config.record_budget_bytes.unwrap_or_else(usual)
-    }
-
-    /// Whether an object with so many bytes of attributes has room. Keys that are gone make room first.
-    pub(in crate::core) fn has_room_for_record(&mut self, attribute_bytes: u32) -> bool {
-        self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
-    }
-
-    /// Whether the name of a place has room among the records. One that is longer than any record has none.
-    pub(in crate::core) fn has_room_for_place(&mut self, name: &str) -> bool {
-        name.len() <= RECORD_BYTES_MAX && self.has_room_for_bytes(place_bytes(name))
-    }
-
-    fn has_room_for_bytes(&mut self, bytes: u64) -> bool {
-        let budget = self.record_budget_bytes();
-        while self.weights.record_bytes + bytes > budget {
-            if !self.forget_some_tombstones(FORGOTTEN_AT_ONCE) {
-                return false;
-            }
-        }
-        true
-    }
-
-    pub(in crate::core) fn weigh_object(&mut self, record: &[u8]) {
-        self.weights.record_bytes += OBJECT_BYTES + record.len() as u64;
-    }
-
-    /// An object is forgotten.
-    pub(in crate::core) fn weigh_object_no_more(&mut self, record: &[u8]) {
-        self.free_record_bytes(OBJECT_BYTES + record.len() as u64);
-    }
-
-    pub(in crate::core) fn weigh_place(&mut self, name: &str) {
-        self.weights.record_bytes += place_bytes(name);
-    }
-
-    /// Nothing lies in a place any more.
-    pub(in crate::core) fn weigh_place_no_more(&mut self, name: &str) {
-        self.free_record_bytes(place_bytes(name));
-    }
-
-    /// What an offer may have waited for is free.
-    fn free_record_bytes(&mut self, bytes: u64) {
-        self.memory_freed |= self.are_records_full() && !self.stalled.is_empty();
-        self.weights.record_bytes -= bytes;
-    }
-
-    /// Whether the largest record has no room.
-    fn are_records_full(&self) -> bool {
-        self.weights.record_bytes + OBJECT_BYTES + RECORD_BYTES_MAX as u64 > self.record_budget_bytes()
-    }
-
     /// Whether an object that all requirements want has to wait.
     fn is_owed_as_much_as_may_be(&self) -> bool {
         self.weights.owed + self.requirements.len() > self.config.limits.owed
@@ -126,20 +57,6 @@ impl Core {
     pub(in crate::core) fn weigh_owed_no_more(&mut self) {
         self.memory_freed |= self.is_owed_as_much_as_may_be() && !self.stalled.is_empty();
         self.weights.owed -= 1;
-    }
-
-    pub(in crate::core) fn weigh_tombstone(&mut self, record_bytes: usize) {
-        self.weights.record_bytes += TOMBSTONE_BYTES + record_bytes as u64;
-    }
-
-    pub(in crate::core) fn weigh_tombstone_no_more(&mut self, record_bytes: usize) {
-        self.free_record_bytes(TOMBSTONE_BYTES + record_bytes as u64);
-    }
-
-    /// Whether everything that takes memory for records is staged, and there is no room for more: only the end of a bundle
-    /// could make some.
-    pub(in crate::core) fn records_are_filled_by(&self, staged: u64) -> bool {
-        staged > 0 && self.objects.len() as u64 == staged && self.are_records_full()
     }
 
     /// Adds to what a client, and all, have asked.
@@ -243,12 +160,12 @@ impl Core {
 
     /// What else but payloads an offer may wait for, for people.
     pub(in crate::core) fn full_besides(&self) -> String {
-        let (records, budget) = (self.weights.record_bytes, self.record_budget_bytes());
+        let (records, budget) = (self.objects.record_bytes, self.objects.record_budget_bytes());
         let (owed, limit) = (self.weights.owed, self.config.limits.owed);
         let of_records = format!("; attributes and index entries of objects take {records} of {budget} bytes");
         let of_owed = format!("; requirements are owed {owed} objects, of {limit} that they may be owed together");
         let texts = [
-            (self.are_records_full(), of_records),
+            (self.objects.are_records_full(), of_records),
             (self.is_owed_as_much_as_may_be(), of_owed),
         ];
         texts
@@ -267,10 +184,6 @@ impl Core {
         self.matched = matched;
         count
     }
-}
-
-fn place_bytes(name: &str) -> u64 {
-    PLACE_BYTES + name.len() as u64
 }
 
 /// Bytes of the objects that a new follow begins with.

@@ -43,6 +43,16 @@ impl Expiries {
         due.into_iter().map(|(_, sequence, _)| sequence)
     }
 
+    pub(in crate::core) fn push(&mut self, at: Nanoseconds, sequence: u64, id: u32) {
+        self.queue.push(Reverse((at, sequence, id)));
+    }
+
+    /// An object with a time has gone before it.
+    pub(in crate::core) fn note_void(&mut self, objects: &Slab<Object>) {
+        self.void += 1;
+        self.tidy(objects);
+    }
+
     #[cfg(test)]
     pub(in crate::core) fn len(&self) -> usize {
         self.queue.len()
@@ -77,32 +87,20 @@ fn stands_for_an_object(objects: &Slab<Object>, &(_, sequence, id): &Entry) -> b
 }
 
 impl Core {
-    /// An object is to go at this time.
-    pub(in crate::core) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
-        self.objects[id as usize].until = Until::Time(at);
-        self.expiries.queue.push(Reverse((at, sequence, id)));
-    }
-
-    /// An object with a time has left the sight of readers before it.
-    pub(in crate::core) fn went_before_its_time(&mut self) {
-        self.expiries.void += 1;
-        self.expiries.tidy(&self.objects);
-    }
-
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.freed.gathers = true;
-        while self.expiries.next().is_some_and(|at| at <= self.now)
+        while self.objects.expiries.next().is_some_and(|at| at <= self.now)
             && self.backlog.take_turn()
-            && let Some((_, _, id)) = self.expiries.take_due(self.now)
+            && let Some((_, _, id)) = self.objects.expiries.take_due(self.now)
         {
-            let object = &mut self.objects[id as usize];
+            let object = &mut self.objects[id];
             object.until = Until::Over;
             if object.departs.is_none() {
                 self.settle(id, fx);
             }
-            self.expiries.tidy(&self.objects);
+            self.objects.expiries.tidy(&self.objects.table);
         }
         self.freed.gathers = false;
         self.freed.tell(fx);

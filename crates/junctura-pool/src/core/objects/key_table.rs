@@ -7,7 +7,6 @@
 use junctura_model::index::SplitTable;
 use slab::Slab;
 
-use crate::core::engine::Core;
 use crate::core::objects::object::Object;
 use crate::core::objects::tombstone::Tombstones;
 
@@ -22,10 +21,10 @@ pub(in crate::core) enum Filed {
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Keys(SplitTable<Filed>);
+pub(in crate::core) struct Keys(pub(in crate::core) SplitTable<Filed>);
 
 impl Filed {
-    fn key(self, objects: &Slab<Object>, tombstones: &Tombstones) -> u128 {
+    pub(in crate::core) fn key(self, objects: &Slab<Object>, tombstones: &Tombstones) -> u128 {
         match self {
             Self::Object(id) => objects[id as usize].key,
             Self::Tombstone(id) => tombstones.get(id).key,
@@ -85,7 +84,7 @@ impl<T> ByKey<T> {
 }
 
 /// Keys are hashes already.
-fn hash(key: u128) -> u64 {
+pub(in crate::core) fn hash(key: u128) -> u64 {
     key as u64
 }
 
@@ -102,29 +101,5 @@ impl Keys {
     pub(in crate::core) fn fetch(&self, keys: impl Iterator<Item = (u128, Filed)>) {
         let found = keys.filter(|&(key, filed)| self.0.find(hash(key), |&other| other == filed).is_some());
         std::hint::black_box(found.count());
-    }
-}
-
-impl Core {
-    /// The key stands for nothing any more, if it stood for `filed`, which is still there.
-    pub(in crate::core) fn unfile_key(&mut self, key: u128, filed: Filed) {
-        let hash_of = |filed: &Filed| hash(filed.key(&self.objects, &self.tombstones));
-        self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
-    }
-
-    /// What a key stands for.
-    pub(in crate::core) fn find_key(&self, key: u128) -> Option<Filed> {
-        let is_it = |filed: &Filed| filed.key(&self.objects, &self.tombstones) == key;
-        self.keys.0.find(hash(key), is_it).copied()
-    }
-
-    /// Files a new object under its key, which stands for nothing.
-    pub(in crate::core) fn file_key(&mut self, key: u128, id: u32) {
-        self.file(key, Filed::Object(id));
-    }
-
-    pub(in crate::core) fn file(&mut self, key: u128, filed: Filed) {
-        let hash_of = |filed: &Filed| hash(filed.key(&self.objects, &self.tombstones));
-        self.keys.0.insert_unique(hash(key), filed, hash_of);
     }
 }

@@ -33,7 +33,7 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let selectors = self.selectors(&list.selector)?;
-        let sorting = self.sorting(&list.order)?;
+        let sorting = self.objects.sorting(&list.order)?;
         let among = list
             .bundle
             .as_deref()
@@ -44,7 +44,7 @@ impl Core {
             found.extend(self.staged_matches(&selectors));
         }
         if let Some(among) = among {
-            found.retain(|id| among.contains(&self.objects[id as usize].bundle));
+            found.retain(|id| among.contains(&self.objects[id].bundle));
         }
         self.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
@@ -55,10 +55,10 @@ impl Core {
             bytes,
         };
         self.add_pending(client, request, Pending::List(Box::new(listing)))?;
-        fx.reply(client, request, &Reply::Began(self.sequence));
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
         if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
             for object in listing.rest.iter() {
-                self.objects[object as usize].watchers += 1;
+                self.objects[object].watchers += 1;
             }
         }
         self.more(client, request, fx);
@@ -75,10 +75,10 @@ impl Core {
     fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
         let mut entries = Vec::new();
         for _ in 0..OBJECTS_PER_PAGE {
-            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else {
+            let Some(id) = listing.rest.next(|a, b| self.objects.compare(&listing.sorting, a, b)) else {
                 break;
             };
-            let object = &self.objects[id as usize];
+            let object = &self.objects[id];
             let staged = staged_flag(object.sequence);
             let is_in_file = matches!(object.place, Place::File { .. });
             let spilled = if is_in_file { SPILLED } else { 0 };
@@ -91,7 +91,7 @@ impl Core {
             };
             entries.extend_from_slice(head.as_bytes());
             entries.extend_from_slice(&object.record);
-            self.unwatch(id);
+            self.objects.unwatch(id);
             if entries.len() > junctura_wire::frame::BODY_BYTES_MAX / 2 {
                 break;
             }
@@ -131,7 +131,7 @@ impl Core {
         if let Some(mut listing) = self.take_listing(client, request) {
             self.weigh_asked_no_more(client, listing.bytes);
             for object in listing.rest.take_all() {
-                self.unwatch(object);
+                self.objects.unwatch(object);
             }
         }
     }

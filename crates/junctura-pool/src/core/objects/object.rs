@@ -6,8 +6,8 @@ use junctura_wire::body::ObjectName;
 use junctura_wire::fixed::Slot;
 
 use crate::Effects;
+use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::engine::{Core, UNINDEXED_OBJECTS_MAX};
 use crate::core::memory::eviction::Archived;
 use crate::core::memory::spill::Leaving;
 
@@ -244,13 +244,13 @@ impl Core {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
     pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(object) = self.objects.get(id as usize) else {
+        let Some(object) = self.objects.get(id) else {
             return;
         };
         if object.owed > 0 && self.may_charge() && !object.is_kept_by_retention() {
             self.charge(id);
         }
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         if object.is_visible() && !object.is_retained() {
             self.remove(id, Why::Expired, fx);
         } else if object.is_visible() || object.is_staged() || object.owed > 0 {
@@ -258,7 +258,7 @@ impl Core {
             self.may_be_spare(id);
         } else if object.holders == 0 {
             self.free_payload(id, fx);
-            self.forget_if_unneeded(id);
+            self.objects.forget_if_unneeded(id);
         }
     }
 
@@ -266,10 +266,10 @@ impl Core {
     pub(in crate::core) fn remove(&mut self, id: u32, why: Why, fx: &mut impl Effects) {
         self.hide(id, State::Gone(why));
         self.tell_about_removal(id, fx);
-        if self.objects[id as usize].owed > 0 {
+        if self.objects[id].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
-        self.bury(id, why);
+        self.objects.bury(self.now, id, why);
         match why {
             Why::Withdrawn => self.count.withdrawn += 1,
             Why::Expired => self.count.expired += 1,
@@ -280,24 +280,16 @@ impl Core {
 
     /// Takes an object out of the listing; its key still stands for it, which the caller sees to.
     pub(in crate::core) fn hide(&mut self, id: u32, state: State) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         object.state = state;
         object.departs = None;
         self.count.visible -= 1;
         self.count.visible_bytes -= object.length;
-        if object.is_indexed {
-            object.is_indexed = false;
-            self.listing[usize::from(object.schema)].remove(
-                id,
-                RecordRef::trusted(&object.record),
-                &self.config.schemas[usize::from(object.schema)],
-            );
-            self.note_unindexed(id);
-        }
-        let object = &self.objects[id as usize];
+        self.objects.unindex(id);
+        let object = &self.objects[id];
         let (until, bundle) = (object.until, object.bundle);
         match until {
-            Until::Time(_) => self.went_before_its_time(),
+            Until::Time(_) => self.objects.went_before_its_time(),
             Until::Awaited { .. } => self.await_no_more(id),
             Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
         }
@@ -307,7 +299,7 @@ impl Core {
     }
 
     fn free_payload(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         let place = std::mem::replace(&mut object.place, Place::Freed);
         object.departs = None;
         if object.leaving != Leaving::No {
@@ -318,7 +310,7 @@ impl Core {
 
     /// An object's payload does not lie there any more.
     pub(in crate::core) fn vacate(&mut self, id: u32, place: Place, fx: &mut impl Effects) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         match place {
             Place::Freed => {}
             Place::File { at } => {
@@ -328,7 +320,7 @@ impl Core {
             Place::Inline => {
                 let inline = std::mem::take(&mut object.inline);
                 self.ledger.inline_free(inline.len() as u64);
-                self.spare.keep(inline);
+                self.objects.spare.keep(inline);
                 self.memory_freed = true;
             }
             Place::Slot { segment, slot } => {
@@ -348,75 +340,6 @@ impl Core {
                     self.memory_freed = true;
                 }
             }
-        }
-    }
-
-    /// Forgets an object that nobody needs.
-    pub(in crate::core) fn forget_if_unneeded(&mut self, id: u32) {
-        let object = &self.objects[id as usize];
-        let stays = matches!(object.state, State::Visible | State::Staged);
-        let is_used = object.watchers > 0 || object.holders > 0 || object.owed > 0;
-        // One that departs has a payload, which goes with its turn.
-        let needed = stays || is_used || object.departs.is_some();
-        if !needed {
-            let object = self.objects.remove(id as usize);
-            if object.state == State::Superseded {
-                self.superseded.remove(&(object.key, id));
-            }
-            self.weigh_object_no_more(&object.record);
-            self.forget_place(object.archived.and_then(|archived| archived.place));
-            self.spare.keep(object.record);
-        }
-    }
-
-    /// A reader's queue does not need the object any more.
-    pub(in crate::core) fn unwatch(&mut self, id: u32) {
-        let object = &mut self.objects[id as usize];
-        object.watchers -= 1;
-        if object.watchers == 0 && !object.is_visible() {
-            self.forget_if_unneeded(id);
-        }
-    }
-
-    /// Lets objects that have been visible for longer enter the listing index, a few for each that comes: what becomes visible with one bundle
-    /// enters it later.
-    pub(in crate::core) fn index_some(&mut self) {
-        const AT_ONCE: usize = 4;
-        for _ in 0..AT_ONCE {
-            match self.unindexed.front() {
-                Some(&(oldest, its_sequence)) if !self.is_unindexed(oldest, its_sequence) => {
-                    self.unindexed.pop_front();
-                }
-                Some(_) if self.unindexed.len() > UNINDEXED_OBJECTS_MAX => self.index_next(),
-                _ => return,
-            }
-        }
-    }
-
-    /// Makes the listing index complete.
-    pub(in crate::core) fn index_all(&mut self) {
-        while !self.unindexed.is_empty() {
-            self.index_next();
-        }
-    }
-
-    /// Whether an entry of the queue still means a visible object.
-    fn is_unindexed(&self, id: u32, sequence: u64) -> bool {
-        self.objects
-            .get(id as usize)
-            .is_some_and(|object| object.sequence == sequence && object.is_visible() && !object.is_indexed)
-    }
-
-    pub(in crate::core) fn index_next(&mut self) {
-        let Some((id, sequence)) = self.unindexed.pop_front() else {
-            return;
-        };
-        if self.is_unindexed(id, sequence) {
-            let object = &mut self.objects[id as usize];
-            object.is_indexed = true;
-            let schema = usize::from(object.schema);
-            self.listing[schema].insert(id, RecordRef::trusted(&object.record), &self.config.schemas[schema]);
-            self.note_indexed(id);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::core::interests::demand_probe::{Declined, not_wanted};
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Leaving;
 use crate::core::memory::weight::FAIR_OFFER_BYTES;
+use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::{Keep, Object, Place, State, Until};
 
@@ -128,7 +129,7 @@ impl Core {
     pub(in crate::core) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
         let Content { head, record, inline } = content;
         let number = head.schema.get();
-        let identity = self.identify(number, record)?;
+        let identity = self.objects.identify(number, record)?;
         check_length(head.length.get(), self.config.limits.payload_bytes)?;
         if head.flags.get() & fixed::INLINE != 0 {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
@@ -163,23 +164,6 @@ impl Core {
         }
     }
 
-    /// Which object a record is of.
-    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<Identity> {
-        let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
-            Error::new(
-                Code::SchemaMismatch,
-                format!("schema {number}"),
-                "the pool has no schema of this number",
-            )
-        })?;
-        let checked = schema.check(record)?;
-        Ok(Identity {
-            key: identity(number, checked.key_bytes(schema.key_len())),
-            dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
-            on_same_key: schema.on_same_key(),
-        })
-    }
-
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
     fn publish(
         &mut self,
@@ -202,22 +186,22 @@ impl Core {
         if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
             self.decline(client, identity, declined, fx);
-            return Err(not_wanted(&self.key_text(schema, record)).into());
+            return Err(not_wanted(&self.objects.key_text(schema, record)).into());
         }
-        self.may_hold_another_object()?;
+        self.objects.may_hold_another_object()?;
         if !self.may_be_owed(schema, record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = self.occupy(client, &head, head.flags.get(), inline)?;
 
         // Only now: what was known of the key may have made room for the record.
-        if let Some(earlier) = self.find_key(identity.key) {
+        if let Some(earlier) = self.objects.find_key(identity.key) {
             self.supersede(earlier, fx);
         }
-        self.sequence += 1;
-        let sequence = self.sequence;
+        self.objects.sequence += 1;
+        let sequence = self.objects.sequence;
         let id = self.insert_object(client, content, &examined, place, State::Visible);
-        self.objects[id as usize].sequence = sequence;
+        self.objects[id].sequence = sequence;
         self.appear(id, examined.keep, fx);
         Ok(Taken { object: id, sequence })
     }
@@ -225,23 +209,19 @@ impl Core {
     /// # Errors
     /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
     pub(in crate::core) fn refuse_second(&self, key: u128, content: Content<'_>) -> Result<()> {
-        let cause = if self.find_key(key).is_some_and(|filed| !self.is_marker(filed)) {
+        let cause = if self
+            .objects
+            .find_key(key)
+            .is_some_and(|filed| !self.objects.is_marker(filed))
+        {
             "an object with this key is, or was, in the pool, and its schema rejects another"
         } else if self.bundles.reserve(key) {
             "an object with this key is staged in a bundle, and its schema rejects another"
         } else {
             return Ok(());
         };
-        let text = self.key_text(content.head.schema.get(), content.record);
+        let text = self.objects.key_text(content.head.schema.get(), content.record);
         Err(Error::new(Code::AlreadyExists, text, cause))
-    }
-
-    pub(in crate::core) fn may_hold_another_object(&self) -> Result<()> {
-        if self.objects.len() + self.tombstones.len() >= self.config.limits.objects {
-            let cause = format!("the pool holds {} objects", self.config.limits.objects);
-            return Err(Error::new(Code::LimitExceeded, "objects", cause));
-        }
-        Ok(())
     }
 
     /// Puts an object into the table; nobody sees it yet.
@@ -254,7 +234,7 @@ impl Core {
         state: State,
     ) -> u32 {
         let flags = head.flags.get();
-        let id = self.objects.insert(Object {
+        let id = self.objects.table.insert(Object {
             key: examined.identity.key,
             dataset: examined.identity.dataset,
             sequence: 0,
@@ -280,28 +260,28 @@ impl Core {
         }) as u32;
         // Only now: what was written on the way to other places would have to arrive there before the object could move to
         // its own.
-        self.weigh_object(record);
-        let object = &mut self.objects[id as usize];
-        object.record = self.spare.filled(record);
-        object.inline = self.spare.filled(inline);
+        self.objects.weigh_object(record);
+        let object = &mut self.objects.table[id as usize];
+        object.record = self.objects.spare.filled(record);
+        object.inline = self.objects.spare.filled(inline);
         if let Keep::ReleasedBy(consumers) = examined.keep {
             self.awaited.hold(consumers);
         }
-        self.index_some();
+        self.objects.index_some();
         id
     }
 
     /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
     pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
-        self.file_key(key, id);
+        self.objects.file_key(key, id);
         match keep {
-            Keep::For(time) => self.expire_at(self.now.saturating_add(time), id, sequence),
+            Keep::For(time) => self.objects.expire_at(self.now.saturating_add(time), id, sequence),
             Keep::ReleasedBy(_) => self.await_those_absent(id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
-        self.unindexed.push_back((id, sequence));
+        self.objects.unindexed.push_back((id, sequence));
         self.count.offered += 1;
         self.count.offered_bytes += length;
         self.count.visible += 1;
@@ -320,7 +300,7 @@ impl Core {
         flags: u16,
         inline: &[u8],
     ) -> std::result::Result<Place, Refusal> {
-        if !self.has_room_for_record(head.record_length.get()) {
+        if !self.objects.has_room_for_record(head.record_length.get()) {
             return Err(Refusal::Wait(Shortage::Records));
         }
         if flags & fixed::INLINE != 0 {
@@ -347,7 +327,7 @@ impl Core {
     fn announce(&mut self, id: u32, fx: &mut impl Effects) {
         let mut matched = std::mem::take(&mut self.matched);
         matched.clear();
-        let object = &self.objects[id as usize];
+        let object = &self.objects[id];
         let schema = usize::from(object.schema);
         self.matching[schema].matches(object.record(), &mut matched);
         // A requirement is owed the object before anything is delivered through it.
@@ -375,19 +355,19 @@ impl Core {
         let earlier = match earlier {
             Filed::Object(id) => id,
             Filed::Tombstone(id) => {
-                self.dig_up(id);
+                self.objects.dig_up(id);
                 return;
             }
         };
         self.hide(earlier, State::Superseded);
-        let object = &self.objects[earlier as usize];
+        let object = &self.objects[earlier];
         if object.owed > 0 {
-            self.superseded.insert((object.key, earlier));
+            self.objects.superseded.insert((object.key, earlier));
         }
         self.count.superseded += 1;
         self.tell_about_removal(earlier, fx);
-        let key = self.objects[earlier as usize].key;
-        self.unfile_key(key, Filed::Object(earlier));
+        let key = self.objects[earlier].key;
+        self.objects.unfile_key(key, Filed::Object(earlier));
         self.drop_superseded_claims(earlier);
         self.settle(earlier, fx);
     }
@@ -502,22 +482,6 @@ impl Core {
         }
         self.stalled.remove(client);
     }
-
-    pub(in crate::core) fn key_text(&self, schema: u16, record: &[u8]) -> String {
-        let mut text = String::new();
-        if let Some(schema) = self.config.schemas.get(usize::from(schema)) {
-            schema.key_of(junctura_model::RecordRef::trusted(record), &mut text);
-        }
-        text
-    }
-}
-
-/// Which object a record is of.
-#[derive(Clone, Copy)]
-pub(in crate::core) struct Identity {
-    pub(in crate::core) key: u128,
-    pub(in crate::core) dataset: u64,
-    pub(in crate::core) on_same_key: SameKey,
 }
 
 /// The outcome of an offer.
@@ -544,15 +508,6 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
-}
-
-/// The identity of an object within a server: its schema and the bytes of its key attributes.
-pub(in crate::core) fn identity(schema: u16, key_bytes: &[u8]) -> u128 {
-    xxhash_rust::xxh3::xxh3_128_with_seed(key_bytes, u64::from(schema))
-}
-
-fn dataset(schema: u16, level_bytes: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(level_bytes, u64::from(schema))
 }
 
 fn check_length(length: u64, limit: u64) -> Result<()> {

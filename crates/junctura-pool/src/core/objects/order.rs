@@ -2,70 +2,21 @@
 
 use std::cmp::Ordering;
 
-use junctura_model::{AttrId, Code, Error, RecordRef, Result, Schema};
-use junctura_wire::body::Order;
+use junctura_model::{AttrId, RecordRef, Schema};
 
-use crate::core::engine::Core;
 use crate::core::objects::object::Object;
 
 /// How objects are sorted: [`Order`] resolved for every schema of the pool.
 #[derive(Clone, Debug, Default)]
 pub(in crate::core) struct Sorting {
     /// Per schema, the attribute that comes first.
-    first: Option<Vec<Option<AttrId>>>,
+    pub(in crate::core) first: Option<Vec<Option<AttrId>>>,
 }
 
 impl Sorting {
-    fn value<'a>(&self, object: &'a Object) -> Option<&'a str> {
+    pub(in crate::core) fn value<'a>(&self, object: &'a Object) -> Option<&'a str> {
         let id = self.first.as_ref()?[usize::from(object.schema)]?;
         object.record().get(id)
-    }
-}
-
-impl Core {
-    pub(in crate::core) fn sorting(&self, order: &Order<'_>) -> Result<Sorting> {
-        let Order::Attribute(name) = order else {
-            return Ok(Sorting::default());
-        };
-        let first: Vec<_> = self.config.schemas.iter().map(|schema| schema.find(name)).collect();
-        if first.iter().all(Option::is_none) {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "order",
-                format!("no schema has an attribute {name}"),
-            ));
-        }
-        Ok(Sorting { first: Some(first) })
-    }
-
-    /// Compares two objects of the table.
-    pub(in crate::core) fn compare(&self, sorting: &Sorting, a: u32, b: u32) -> Ordering {
-        let (a, b) = (&self.objects[a as usize], &self.objects[b as usize]);
-        self.compare_with(sorting, a, b.schema, b.record(), sorting.value(b))
-    }
-
-    /// Compares an object with a key, and the value that it was sorted by, of an object that may be gone.
-    pub(in crate::core) fn compare_with(
-        &self,
-        sorting: &Sorting,
-        a: &Object,
-        schema: u16,
-        key: RecordRef<'_>,
-        sort_value: Option<&str>,
-    ) -> Ordering {
-        let by_attribute = match &sorting.first {
-            None => Ordering::Equal,
-            Some(first) => {
-                let id = first[usize::from(a.schema)];
-                match (id, sorting.value(a), sort_value) {
-                    (Some(id), Some(x), Some(y)) => self.config.schemas[usize::from(a.schema)].compare_values(id, x, y),
-                    (_, x, y) => x.is_none().cmp(&y.is_none()),
-                }
-            }
-        };
-        by_attribute
-            .then(a.schema.cmp(&schema))
-            .then_with(|| self.config.schemas[usize::from(schema)].compare_keys(a.record(), key))
     }
 }
 

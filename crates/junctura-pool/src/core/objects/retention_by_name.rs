@@ -63,7 +63,7 @@ impl AwaitedNames {
 
     /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
     pub(in crate::core) fn left(&self, core: &Core) -> Vec<u64> {
-        let objects = self.places.clone().filter_map(|id| core.objects.get(id));
+        let objects = self.places.clone().filter_map(|id| core.objects.table.get(id));
         let waiting = objects.filter(|object| self.are_awaited_by(object, &core.awaited));
         let mut waiting: Vec<u64> = waiting.map(|object| object.sequence).collect();
         waiting.reverse();
@@ -296,7 +296,7 @@ impl Core {
 
     /// An object has become visible: it waits for those of its names that stand for nothing now.
     pub(in crate::core) fn await_those_absent(&mut self, id: u32) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         let Until::Awaited { consumers, .. } = object.until else {
             return;
         };
@@ -315,7 +315,7 @@ impl Core {
 
     /// An object waits for nobody's coming any more.
     pub(in crate::core) fn await_no_more(&mut self, id: u32) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.objects[id];
         let Until::Awaited { consumers, absent } = object.until else {
             return;
         };
@@ -349,14 +349,15 @@ impl Core {
     fn await_no_more_of_those_who_came(&mut self, names: Vec<String>) {
         let coming = AwaitedNames {
             names,
-            places: 0..self.objects.iter().next_back().map_or(0, |(last, _)| last + 1),
-            newest: self.sequence,
+            places: 0..self.objects.table.iter().next_back().map_or(0, |(last, _)| last + 1),
+            newest: self.objects.sequence,
         };
         if self.objects.len() > self.config.changed_at_once {
             return self.go_on_later(Part::Await(coming));
         }
         let all = self
             .objects
+            .table
             .iter()
             .filter(|(_, object)| coming.are_awaited_by(object, &self.awaited));
         let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
@@ -384,7 +385,7 @@ impl Core {
 
     /// Whether an object waited for those who have come, and for no others. It does not matter whether they stand still.
     fn awaits_no_more(&mut self, coming: &AwaitedNames, id: u32) -> bool {
-        let object = self.objects.get(id as usize);
+        let object = self.objects.get(id);
         let Some(object) = object.filter(|object| coming.are_awaited_by(object, &self.awaited)) else {
             return false;
         };
@@ -394,7 +395,7 @@ impl Core {
         let length = object.length;
         let came = absent & self.awaited.sets[consumers as usize].bits_of(&coming.names);
         let absent = absent & !came;
-        self.objects[id as usize].until = Until::Awaited { consumers, absent };
+        self.objects[id].until = Until::Awaited { consumers, absent };
         self.uncount(consumers, came, length);
         if absent == 0 {
             self.await_no_more(id);

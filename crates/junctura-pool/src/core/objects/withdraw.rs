@@ -53,8 +53,8 @@ impl Core {
             ));
         };
         self.see_off_key(identity, fx);
-        let mut objects = self.kept_versions(identity);
-        match self.look_up(identity, &text) {
+        let mut objects = self.objects.kept_versions(identity);
+        match self.objects.look_up(identity, &text) {
             Ok(newest) => objects.extend(newest),
             Err(gone) if objects.is_empty() => return Err(gone),
             Err(_) => {}
@@ -82,7 +82,7 @@ impl Core {
         let selectors = self.selectors(text)?;
         let mut objects = self.matches_to_change(&selectors);
         if objects.len() <= self.config.changed_at_once {
-            objects.sort_unstable_by_key(|&id| self.objects[id as usize].sequence);
+            objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
         }
         self.take_out(client, request, objects, retire, fx)
     }
@@ -101,7 +101,7 @@ impl Core {
             done: 0,
             waits: BTreeMap::new(),
             left: Vec::new(),
-            newest: self.sequence,
+            newest: self.objects.sequence,
             force: how.force,
             timeout_ms: how.timeout_ms,
             began: self.now,
@@ -112,7 +112,7 @@ impl Core {
         }
         let mut free = Vec::new();
         for object in objects {
-            let is_free = how.force || self.objects[object as usize].owed == 0;
+            let is_free = how.force || self.objects[object].owed == 0;
             let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
             if owed_to.is_empty() {
                 free.push(object);
@@ -139,7 +139,7 @@ impl Core {
         let id = self.withdrawals.vacant_key() as u32;
         self.add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
-            self.objects[object as usize].watchers += 1;
+            self.objects[object].watchers += 1;
             self.withdrawing.entry(object).or_default().insert(id);
         }
         self.withdrawals.insert(withdrawal);
@@ -177,10 +177,10 @@ impl Core {
             return false;
         };
         let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
-        if !self.was_there(object, newest) && !self.objects.get(object as usize).is_some_and(kept) {
+        if !self.was_there(object, newest) && !self.objects.get(object).is_some_and(kept) {
             return true;
         }
-        let is_free = force || self.objects[object as usize].owed == 0;
+        let is_free = force || self.objects[object].owed == 0;
         let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
         let is_free = owed_to.is_empty();
         if let Some(withdrawal) = self.withdrawals.get_mut(id as usize) {
@@ -193,7 +193,7 @@ impl Core {
         if is_free {
             self.take_one_out(object, fx);
         } else {
-            self.objects[object as usize].watchers += 1;
+            self.objects[object].watchers += 1;
             self.withdrawing.entry(object).or_default().insert(id);
         }
         true
@@ -221,7 +221,7 @@ impl Core {
     }
 
     pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
-        if self.objects[object as usize].is_visible() {
+        if self.objects[object].is_visible() {
             self.remove(object, Why::Withdrawn, fx);
         } else {
             self.gap_requirements(object, Why::Withdrawn.name(), fx);
@@ -264,7 +264,7 @@ impl Core {
             self.settle_pending(client, request);
             self.answer_in_turn(client, request, done, fx);
         }
-        self.unwatch(object);
+        self.objects.unwatch(object);
     }
 
     pub(in crate::core) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
@@ -285,7 +285,7 @@ impl Core {
         };
         for object in withdrawal.waits.into_keys() {
             forget_wait(&mut self.withdrawing, object, id);
-            self.unwatch(object);
+            self.objects.unwatch(object);
         }
     }
 
@@ -295,7 +295,7 @@ impl Core {
             .iter()
             .next()
             .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
-        let entry = &self.objects[object as usize];
+        let entry = &self.objects[object];
         let whose = |&blocker: &InterestId| match self.still(Some(blocker)) {
             Some(id) => self.owner_of(id),
             None => "a requirement that has ended and has much to let go".to_owned(),
@@ -312,7 +312,7 @@ impl Core {
             who.join(", "),
             withdrawal.done
         );
-        Error::new(Code::Timeout, self.key_text(entry.schema, &entry.record), cause)
+        Error::new(Code::Timeout, self.objects.key_text(entry.schema, &entry.record), cause)
     }
 }
 

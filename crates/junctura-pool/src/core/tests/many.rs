@@ -282,9 +282,9 @@ fn versions_of_a_key_that_requirements_keep_are_found_by_the_key() {
         world.offer(p, number, ["a", "b"][number as usize % 2], "", 0);
     }
     world.withdraw(p, 9, "a", Some(0), true);
-    assert_eq!(world.core.superseded.len(), 2, "those of b");
+    assert_eq!(world.core.objects.superseded.len(), 2, "those of b");
     world.withdraw(p, 10, "b", Some(0), true);
-    assert!(world.core.superseded.is_empty());
+    assert!(world.core.objects.superseded.is_empty());
     let done: Vec<_> = world
         .heard(p)
         .into_iter()
