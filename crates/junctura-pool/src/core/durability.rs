@@ -96,7 +96,8 @@ impl Core {
         if !self.objects.get(object).is_some_and(is_owed) {
             return Err(not_archived(NOTHING_REQUIRES));
         }
-        self.add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
+        self.clients
+            .add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
         self.durable.waiting.insert(object, Waits::Offer(client, number));
         self.limit_wait(client, number);
         Ok(())
@@ -104,9 +105,10 @@ impl Core {
 
     /// Nobody waits for a disk longer than for memory.
     pub(in crate::core) fn limit_wait(&mut self, client: u32, number: u64) {
-        if let Some(timeout) = self.clients.get(&client).and_then(|state| state.offer_timeout) {
+        if let Some(timeout) = self.clients.get(client).and_then(|state| state.offer_timeout) {
             let timer = Timer::Durable { client, number };
-            self.timers.set(self.now.saturating_add(timeout), client, number, timer);
+            self.timers
+                .set(self.timers.now.saturating_add(timeout), client, number, timer);
         }
     }
 
@@ -161,7 +163,7 @@ impl Core {
     }
 
     fn answer_durable(&mut self, client: u32, number: u64, failure: Option<&Error>, fx: &mut impl Effects) {
-        self.settle_pending(client, number);
+        self.clients.settle_pending(&mut self.timers, client, number);
         match failure {
             None => fx.reply(client, number, &Reply::Done(0)),
             Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),
@@ -186,7 +188,7 @@ impl Core {
     }
 
     pub(in crate::core) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
-        let pending = self.clients.get(&client).and_then(|state| state.pending.get(&number));
+        let pending = self.clients.get(client).and_then(|state| state.pending.get(&number));
         let Some(&Pending::Durable(awaits)) = pending else {
             return;
         };

@@ -25,7 +25,7 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        let number = self.bundle_of(client, which)?;
+        let number = self.clients.bundle_of(client, which)?;
         let bundle = self.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
@@ -53,7 +53,7 @@ impl Core {
         which: u64,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let number = self.bundle_of(client, which)?;
+        let number = self.clients.bundle_of(client, which)?;
         self.open_one(number)?;
         let objects = self.bundles.objects_within(number);
         self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
@@ -179,7 +179,7 @@ impl Core {
         if bundle.path.is_none() {
             self.bundles.table.remove(&number);
         } else if is_over {
-            self.bundles.past.push_back((self.now, number));
+            self.bundles.past.push_back((self.timers.now, number));
         }
         for opener in openers {
             let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
@@ -232,7 +232,7 @@ impl Core {
         let openers = std::mem::take(&mut bundle.openers);
         let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
         for (client, request) in openers {
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             if by != Some((client, request)) {
                 fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }
@@ -281,7 +281,7 @@ impl Core {
             }
             // While its tree is being made visible, a newer version may take the place of one that has just appeared.
             if bundle.visible == 0 && bundle.phase == Phase::Visible {
-                self.bundles.past.push_back((self.now, number));
+                self.bundles.past.push_back((self.timers.now, number));
             }
             if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
                 self.bundles.abandoned.push(number);
@@ -317,7 +317,7 @@ impl Core {
 
     /// Forgets paths whose time is over.
     pub(in crate::core) fn forget_past_bundles(&mut self) {
-        while self.next_past_bundle().is_some_and(|at| at <= self.now)
+        while self.next_past_bundle().is_some_and(|at| at <= self.timers.now)
             && let Some((_, number)) = self.bundles.past.pop_front()
         {
             self.forget_bundle(number);

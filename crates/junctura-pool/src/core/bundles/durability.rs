@@ -119,7 +119,10 @@ impl Core {
         let Some((root, _)) = self.lasting_of(number) else {
             return fx.reply(client, request, &Reply::Done(answer));
         };
-        if let Err(error) = self.add_pending(client, request, Pending::Durable(Awaits::Bundle(root))) {
+        if let Err(error) = self
+            .clients
+            .add_pending(client, request, Pending::Durable(Awaits::Bundle(root)))
+        {
             return fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
         }
         self.limit_wait(client, request);
@@ -178,15 +181,15 @@ impl Core {
                 None,
             ) => send_completed(opener, first, objects, &versions, fx),
             (Waiting::Opener { .. }, Some(error)) => {
-                self.settle_pending(client, request);
+                self.clients.settle_pending(&mut self.timers, client, request);
                 fx.reply(client, request, &Reply::Ended(Failure::from(error)));
             }
             (Waiting::Asker { answer, .. }, None) => {
-                self.settle_pending(client, request);
+                self.clients.settle_pending(&mut self.timers, client, request);
                 fx.reply(client, request, &Reply::Done(answer));
             }
             (Waiting::Asker { .. }, Some(error)) => {
-                self.settle_pending(client, request);
+                self.clients.settle_pending(&mut self.timers, client, request);
                 fx.reply(client, request, &Reply::Failed(Failure::from(error)));
             }
         }

@@ -55,7 +55,7 @@ impl Core {
             members: bundle.there(),
             bytes: bundle.bytes,
             openers: bundle.openers_below,
-            orphaned_for_ms: bundle.orphaned.map(|at| at.saturating_sub(self.now) / 1_000_000),
+            orphaned_for_ms: bundle.orphaned.map(|at| at.saturating_sub(self.timers.now) / 1_000_000),
             attributes: bundle.terms.attributes.as_ref().map(|about| BundleAttributes {
                 schema: about.schema,
                 record: about.record.as_slice().into(),

@@ -218,7 +218,7 @@ impl Core {
         let number = match standing {
             Some(number) => {
                 let agreed = self.agree_on_bundle(number, &terms)?;
-                self.add_pending(client, request, Pending::Bundle(number))?;
+                self.clients.add_pending(client, request, Pending::Bundle(number))?;
                 if let Some(bundle) = self.bundles.table.get_mut(&number) {
                     bundle.terms = agreed;
                 }
@@ -314,7 +314,7 @@ impl Core {
         }
         let parent = path.map_or(Ok(None), |path| self.bundle_above(path))?;
         let number = self.bundles.made + 1;
-        self.add_pending(client, request, Pending::Bundle(number))?;
+        self.clients.add_pending(client, request, Pending::Bundle(number))?;
         self.bundles.made = number;
         self.bundles.open += 1;
         let above = parent.and_then(|parent| self.bundles.table.get_mut(&parent));
@@ -394,7 +394,10 @@ impl Core {
             }
         } else if bundle.orphaned.is_none() {
             let usual = self.config.orphan_timeout.as_nanos() as u64;
-            let at = self.now.saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
+            let at = self
+                .timers
+                .now
+                .saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
             bundle.orphaned = Some(at);
             self.timers.set(at, NOBODY, timer, Timer::Bundle(number));
         }
@@ -413,16 +416,6 @@ impl Core {
             return self.abort_bundle(number, None, "its producer has left it", fx);
         }
         self.count_openers(number, -1);
-    }
-
-    /// The bundle that a request of this client has open.
-    pub(in crate::core) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
-        let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
-        if let Some(&Pending::Bundle(number)) = pending {
-            return Ok(number);
-        }
-        let cause = "this client has it not open; it may have been aborted";
-        Err(Error::new(Code::Closed, format!("bundle {request}"), cause))
     }
 
     /// The bundle of this number, if it takes members.

@@ -43,7 +43,7 @@ impl Core {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
-        let number = self.bundle_of(client, through)?;
+        let number = self.clients.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.may_be_staged(number, &examined, content)?;
         let Content { head, inline, .. } = content;

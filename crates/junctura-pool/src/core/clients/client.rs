@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::HashSet;
-use junctura_model::limits::SCHEMA_BYTES_MAX;
-use junctura_model::{Code, Error, Result, Schema};
-use junctura_wire::body::{self, Hello, Welcome, events};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::{Hello, Welcome, events};
 use junctura_wire::{Reply, VERSION};
 use slab::Slab;
 
@@ -122,16 +121,16 @@ impl Core {
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
     pub fn join(&mut self) -> Result<u32> {
-        if self.clients.len() >= self.config.limits.clients {
+        if self.clients.table.len() >= self.config.limits.clients {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "clients",
                 format!("the pool takes {} at once", self.config.limits.clients),
             ));
         }
-        self.clients_seen += 1;
-        self.clients.insert(self.clients_seen, Client::default());
-        Ok(self.clients_seen)
+        self.clients.seen += 1;
+        self.clients.table.insert(self.clients.seen, Client::default());
+        Ok(self.clients.seen)
     }
 
     pub(in crate::core) fn hello(
@@ -148,14 +147,14 @@ impl Core {
             );
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
-        self.agree_on_schemas(&hello.schemas)?;
+        self.clients.agree_on_schemas(&hello.schemas)?;
         let peer = Peer {
             name: clip(&hello.name),
             host: clip(&hello.host),
             pid: hello.pid,
             route: hello.route.as_deref().map(clip).unwrap_or_default(),
         };
-        if let Some(state) = self.clients.get_mut(&client) {
+        if let Some(state) = self.clients.get_mut(client) {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
@@ -167,7 +166,7 @@ impl Core {
                 version: VERSION,
                 incarnation: self.config.incarnation,
                 client,
-                schemas: self.schema_texts.clone(),
+                schemas: self.clients.schema_texts.clone(),
                 inline_bytes_max: self.config.inline_bytes_max,
                 payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
                 checked: self.config.checked,
@@ -178,39 +177,6 @@ impl Core {
         );
         self.tell_about_client(client, events::JOINED, "", fx);
         Ok(())
-    }
-
-    fn agree_on_schemas(&self, texts: &[String]) -> Result<()> {
-        let differing = || texts.iter().filter(|text| !self.schema_texts.contains(text));
-        if differing().map(String::len).sum::<usize>() > SCHEMA_BYTES_MAX {
-            let cause = format!("they have more than {SCHEMA_BYTES_MAX} bytes together");
-            return Err(Error::new(Code::TooLarge, "schemas of a client", cause));
-        }
-        differing().try_for_each(|text| self.agree_on_schema(text))
-    }
-
-    fn agree_on_schema(&self, text: &str) -> Result<()> {
-        let theirs = Schema::parse_yaml(text)?;
-        let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
-            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
-            let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
-            return Err(Error::new(
-                Code::SchemaMismatch,
-                format!("schema {}", theirs.name()),
-                cause,
-            ));
-        };
-        match ours.first_difference(&theirs) {
-            None => Ok(()),
-            Some(difference) => {
-                let cause = format!("the pool's schema and the client's differ: {difference}");
-                Err(Error::new(
-                    Code::SchemaMismatch,
-                    format!("schema {}", theirs.name()),
-                    cause,
-                ))
-            }
-        }
     }
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
@@ -228,7 +194,7 @@ impl Core {
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
         const OWED_MAX: usize = 250;
         self.forget_ahead(client);
-        let Some(state) = self.clients.get(&client) else {
+        let Some(state) = self.clients.get(client) else {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
@@ -247,10 +213,10 @@ impl Core {
         }
         let mut owed = 0;
         for request in some {
-            let pending = self.clients.get(&client).and_then(|state| state.pending.get(&request));
+            let pending = self.clients.get(client).and_then(|state| state.pending.get(&request));
             owed += pending.map_or(0, |pending| self.owed_to(pending));
             self.abandon(client, request, fx);
-            let state = self.clients.get(&client);
+            let state = self.clients.get(client);
             if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
                 break;
             }
@@ -263,11 +229,7 @@ impl Core {
     /// more is given to it. Whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
-        let Some(state) = self
-            .clients
-            .get_mut(&client)
-            .filter(|state| state.held.len() > HELD_MAX)
-        else {
+        let Some(state) = self.clients.get_mut(client).filter(|state| state.held.len() > HELD_MAX) else {
             return false;
         };
         if state.pending.is_empty() && state.leaves.is_empty() {
@@ -278,7 +240,7 @@ impl Core {
         self.begin(now);
         self.abandon_all(client, fx);
         for _ in 0..HELD_MAX {
-            let state = self.clients.get_mut(&client);
+            let state = self.clients.get_mut(client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
             if let Some(held) = oldest {
                 self.let_go(&held, false, fx);
@@ -291,7 +253,7 @@ impl Core {
     fn abandon_all(&mut self, client: u32, fx: &mut impl Effects) {
         let requests = self
             .clients
-            .get(&client)
+            .get(client)
             .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
         for request in requests.into_iter().flatten() {
             self.abandon(client, request, fx);
@@ -305,13 +267,13 @@ impl Core {
     }
 
     pub(in crate::core) fn dismiss(&mut self, client: u32, reason: &str, fx: &mut impl Effects) {
-        if !self.clients.contains_key(&client) {
+        if !self.clients.table.contains_key(&client) {
             return;
         }
         self.forget_ahead(client);
         self.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
-        let Some(state) = self.clients.remove(&client) else {
+        let Some(state) = self.clients.table.remove(&client) else {
             return;
         };
         if let Some(component) = state.component {
@@ -319,7 +281,7 @@ impl Core {
         }
         self.stalled.remove(client);
         self.recalled.remove(&client);
-        self.weights.waiting_offer_bytes -= state.waiting_offer_bytes;
+        self.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
         }
@@ -339,7 +301,7 @@ impl Core {
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        match self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
+        match self.clients.get(client).and_then(|state| state.pending.get(&request)) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id, client, request),
@@ -351,45 +313,7 @@ impl Core {
             Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
-        self.settle_pending(client, request);
-    }
-
-    pub(in crate::core) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
-        self.may_ask(client, request)?;
-        if let Some(state) = self.clients.get_mut(&client) {
-            state.pending.insert(request, pending);
-        }
-        Ok(())
-    }
-
-    /// Whether a client may ask for something that goes on.
-    pub(in crate::core) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
-        let limit = self.config.limits.requests_per_client;
-        let Some(state) = self.clients.get(&client) else {
-            return Ok(());
-        };
-        if state.pending.len() >= limit {
-            return Err(Error::new(
-                Code::LimitExceeded,
-                "requests",
-                format!("a client may have {limit} unanswered"),
-            ));
-        }
-        if state.pending.contains_key(&request) {
-            let subject = format!("request {request}");
-            return Err(Error::new(Code::Protocol, subject, "the number is in use"));
-        }
-        Ok(())
-    }
-
-    pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {
-        let peer = self.clients.get(&client)?.peer.as_ref()?;
-        Some(body::Peer {
-            client,
-            name: peer.name.as_str().into(),
-            host: peer.host.as_str().into(),
-            pid: peer.pid,
-        })
+        self.clients.settle_pending(&mut self.timers, client, request);
     }
 }
 

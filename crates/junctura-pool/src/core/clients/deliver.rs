@@ -29,7 +29,7 @@ impl Core {
                 flags |= fixed::REDELIVERED;
             }
         }
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get_mut(client) else {
             return;
         };
         let object = &mut self.objects[id];
@@ -85,18 +85,11 @@ impl Core {
         );
     }
 
-    /// Whether a client may hold one more object.
-    pub(in crate::core) fn may_hold_more(&self, client: u32) -> bool {
-        self.clients
-            .get(&client)
-            .is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
-    }
-
     pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
         let mut wrong = None;
         self.freed.gathers = true;
         for holding in holdings {
-            match self.no_longer_held(client, holding) {
+            match self.clients.no_longer_held(client, holding) {
                 Some(held) if self.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(&held, was_unread, fx);
@@ -119,13 +112,6 @@ impl Core {
                 Err(Error::new(Code::Expired, subject, "this client does not hold it"))
             }
         }
-    }
-
-    fn no_longer_held(&mut self, client: u32, holding: &Holding) -> Option<Held> {
-        let held = &mut self.clients.get_mut(&client)?.held;
-        let place = holding.holding.get() as usize;
-        let is_held = held.get(place)?.sequence == holding.sequence.get();
-        is_held.then(|| held.remove(place))
     }
 
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.

@@ -4,3 +4,4 @@ pub(in crate::core) mod client;
 pub(in crate::core) mod deliver;
 pub(in crate::core) mod stat;
 pub(in crate::core) mod sync;
+pub(in crate::core) mod table;

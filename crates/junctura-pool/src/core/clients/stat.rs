@@ -1,6 +1,5 @@
 //! What a pool has done and what it holds, in numbers.
 
-use hashbrown::HashMap;
 use serde::Serialize;
 
 use crate::config::Limits;
@@ -12,7 +11,7 @@ use crate::core::interests::requirement::Requirement;
 use crate::core::objects::retention_by_name::AwaitedStat;
 
 /// A stat must fit into a message: of more clients than this, the first are shown.
-const CLIENTS_SHOWN: usize = 1000;
+pub(in crate::core) const CLIENTS_SHOWN: usize = 1000;
 
 /// Likewise, of requirements with a name.
 const REQUIREMENT_BYTES_SHOWN: usize = 64 << 10;
@@ -405,7 +404,7 @@ impl Core {
                 visible_bytes: count.visible_bytes,
                 kept: self.objects.len() as u64 - count.visible - bundles.staged,
                 tombstones: self.objects.tombstones.len() as u64,
-                held: self.clients.values().map(|state| state.held.len() as u64).sum(),
+                held: self.clients.table.values().map(|state| state.held.len() as u64).sum(),
             },
             bundles,
             totals: Totals {
@@ -437,7 +436,7 @@ impl Core {
                 requirements: self.requirements.len() as u64,
                 named: self.named.len() as u64,
                 gap_bytes: self.gap_bytes as u64,
-                selector_bytes: self.weights.selector_bytes as u64,
+                selector_bytes: self.clients.selector_bytes as u64,
                 owed: self.weights.owed as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
@@ -448,8 +447,8 @@ impl Core {
             awaited: self.awaited.stat(),
             until_gone: self.components.stat(),
             broken_requirements: self.broken_stats(),
-            clients_connected: self.clients.len() as u64,
-            clients: self.client_stats(),
+            clients_connected: self.clients.table.len() as u64,
+            clients: self.clients.client_stats(&self.ledger),
             schemas: self.schema_stats(),
             record_budget_bytes: self.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),
@@ -470,39 +469,6 @@ impl Core {
             leases_waiting: self.waiting_leases.len() as u64,
             record_bytes: self.objects.record_bytes,
         }
-    }
-
-    fn client_stats(&self) -> Vec<ClientStat> {
-        let leased: HashMap<_, _> = self
-            .ledger
-            .holders()
-            .into_iter()
-            .map(|h| (h.client, h.leased_bytes))
-            .collect();
-        let mut clients: Vec<_> = self
-            .clients
-            .iter()
-            .filter_map(|(&client, state)| {
-                // Who has not said who it is has just come, or only looked.
-                let peer = state.peer.clone()?;
-                Some(ClientStat {
-                    client,
-                    name: peer.name,
-                    host: peer.host,
-                    pid: peer.pid,
-                    offered: state.offered,
-                    delivered: state.delivered,
-                    held: state.held.len() as u64,
-                    requests: state.pending.len() as u64,
-                    offers_waiting: state.waiting_offers.len() as u64,
-                    leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
-                    transport: peer.route,
-                })
-            })
-            .collect();
-        clients.sort_by_key(|client| client.client);
-        clients.truncate(CLIENTS_SHOWN);
-        clients
     }
 
     fn requirement_stats(&self) -> Vec<RequirementStat> {
@@ -534,13 +500,13 @@ impl Core {
             owed_bytes: requirement.owed_bytes,
             in_flight: requirement.in_flight,
             oldest_owed: oldest.map(|(sequence, _)| sequence),
-            oldest_owed_age_s: oldest.map(|(_, since)| seconds(self.now.saturating_sub(since))),
+            oldest_owed_age_s: oldest.map(|(_, since)| seconds(self.timers.now.saturating_sub(since))),
             lost: requirement.lost.len(),
             users: named.users.len() as u32,
-            reader: reader.and_then(|client| self.reader_stat(client)),
+            reader: reader.and_then(|client| self.clients.reader_stat(client)),
             group: requirement.group.as_deref().map(|group| self.group_stat(group)),
-            age_s: seconds(self.now.saturating_sub(named.made)),
-            last_release_age_s: named.last_release.map(|at| seconds(self.now.saturating_sub(at))),
+            age_s: seconds(self.timers.now.saturating_sub(named.made)),
+            last_release_age_s: named.last_release.map(|at| seconds(self.timers.now.saturating_sub(at))),
             broken: requirement.broken.is_some(),
             on_full: if requirement.bounds.breaks_on_full {
                 "break"
@@ -550,17 +516,7 @@ impl Core {
             quota_bytes: requirement.bounds.quota,
             stuck_after_s: seconds(requirement.bounds.stuck_after),
             time_to_live_s: named.time_to_live.map(seconds),
-            lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(self.now))),
-        })
-    }
-
-    fn reader_stat(&self, client: u32) -> Option<ReaderStat> {
-        let peer = self.clients.get(&client)?.peer.clone()?;
-        Some(ReaderStat {
-            client,
-            name: peer.name,
-            host: peer.host,
-            pid: peer.pid,
+            lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(self.timers.now))),
         })
     }
 
@@ -571,9 +527,11 @@ impl Core {
             Some(BrokenStat {
                 name: requirement.named().map(|named| named.name.clone()),
                 selector: shown_selector(requirement),
-                client: self.person_of(requirement).and_then(|client| self.reader_stat(client)),
+                client: self
+                    .person_of(requirement)
+                    .and_then(|client| self.clients.reader_stat(client)),
                 why: broken.why.clone(),
-                age_s: seconds(self.now.saturating_sub(broken.since)),
+                age_s: seconds(self.timers.now.saturating_sub(broken.since)),
                 lost: requirement.lost.len(),
             })
         });
@@ -583,7 +541,7 @@ impl Core {
     fn group_stat(&self, group: &Group) -> GroupStat {
         let member = |follow: u32| {
             let following = self.following_ref(follow)?;
-            let peer = self.clients.get(&following.client)?.peer.clone()?;
+            let peer = self.clients.get(following.client)?.peer.clone()?;
             Some(MemberStat {
                 client: following.client,
                 name: peer.name,

@@ -72,7 +72,7 @@ impl Asker {
     /// A requirement has begun, and a request is answered that stands by it still.
     fn answer(&self, core: &mut Core, id: u32, fx: &mut impl Effects) {
         let &Self { client, request, joins } = self;
-        let state = core.clients.get(&client);
+        let state = core.clients.get(client);
         if state.is_none_or(|state| !state.stands_by(request, id)) {
             return;
         }
@@ -80,7 +80,7 @@ impl Asker {
             return fx.reply(client, request, &Reply::Began(core.objects.sequence));
         };
         core.end_use(id, client, request);
-        core.settle_pending(client, request);
+        core.clients.settle_pending(&mut core.timers, client, request);
         let follow = Follow {
             window,
             until_live,

@@ -148,7 +148,7 @@ impl Backlog {
 impl Core {
     /// An event begins.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
-        self.now = now;
+        self.timers.now = now;
         self.backlog.may_go = self.config.leaving_at_once.max(1);
         self.backlog.may_deliver = self.config.delivered_at_once.max(1);
         self.backlog.came_before = self.backlog.came;
@@ -157,7 +157,7 @@ impl Core {
     /// What a client said has left something for later.
     pub(in crate::core) fn note_left(&mut self, client: u32) {
         if self.backlog.has_grown()
-            && let Some(state) = self.clients.get_mut(&client)
+            && let Some(state) = self.clients.get_mut(client)
         {
             state.left = self.backlog.came;
         }
@@ -165,7 +165,7 @@ impl Core {
 
     /// What a client said before is in effect: it is told so, when nothing that it has left is left.
     pub(in crate::core) fn answer_sync(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let left = self.clients.get(&client).map_or(0, |state| state.left);
+        let left = self.clients.get(client).map_or(0, |state| state.left);
         if left > self.backlog.went {
             self.backlog.push(Left::Answer {
                 client,
@@ -180,7 +180,7 @@ impl Core {
     /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        !self.backlog.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.now)
+        !self.backlog.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
     }
 
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
@@ -222,7 +222,7 @@ impl Core {
                 false => Some(Departing::Payload(sequence)),
             }
         });
-        let due = self.objects.expiries.due(self.now, &self.objects.table);
+        let due = self.objects.expiries.due(self.timers.now, &self.objects.table);
         left.chain(due.map(Departing::Time)).collect()
     }
 
@@ -306,7 +306,7 @@ impl Core {
     pub(in crate::core) fn answer_those_in_turn(&mut self, fx: &mut impl Effects) {
         while let Some(left) = self.backlog.pop_past(&self.objects.table) {
             if let Left::Answer { client, request, count } = left
-                && self.clients.contains_key(&client)
+                && self.clients.table.contains_key(&client)
             {
                 fx.reply(client, request, &Reply::Done(count));
             }
@@ -349,7 +349,7 @@ impl Core {
 
     /// Whether a visible object is seen by nobody any more: it goes when its turn comes.
     pub(in crate::core) fn is_out_of_sight(&self, object: &Object) -> bool {
-        let is_over = || object.owed == 0 && matches!(object.until, Until::Time(at) if at <= self.now);
+        let is_over = || object.owed == 0 && matches!(object.until, Until::Time(at) if at <= self.timers.now);
         object.is_visible() && (object.departs.is_some() || is_over())
     }
 

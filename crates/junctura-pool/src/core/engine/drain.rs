@@ -57,7 +57,7 @@ impl Core {
         drain: &body::Drain,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        self.add_pending(client, request, Pending::Drain)?;
+        self.clients.add_pending(client, request, Pending::Drain)?;
         self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
         if let Some(drain) = &mut self.drain {
             drain.askers.insert((client, request));
@@ -75,7 +75,7 @@ impl Core {
     pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
         let is_first = self.drain.is_none();
         let drain = self.drain.get_or_insert_default();
-        let until = timeout.map(|time| self.now.saturating_add(time));
+        let until = timeout.map(|time| self.timers.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
             self.abort_all_bundles(fx);
@@ -123,20 +123,17 @@ impl Core {
             .collect();
         for (id, client, request) in demands {
             self.drop_interest(id);
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &refusal);
         }
         for lease in self.waiting_leases.take_all() {
-            self.settle_pending(lease.client, lease.request);
+            self.clients
+                .settle_pending(&mut self.timers, lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
         for client in std::mem::take(&mut self.stalled).clients() {
-            let state = self.clients.get_mut(&client);
-            let offers = state.map(|state| {
-                self.weights.waiting_offer_bytes -= std::mem::take(&mut state.waiting_offer_bytes);
-                std::mem::take(&mut state.waiting_offers)
-            });
-            for offer in offers.into_iter().flatten() {
+            let offers = self.clients.take_waiting_offers(client);
+            for offer in offers {
                 self.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
                 self.answer_syncs(client, offer.syncs, fx);
@@ -147,7 +144,7 @@ impl Core {
     /// Sees whether it is over, and tells those who wait for that.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let Some(drain) = &self.drain else { return };
-        let is_late = drain.until.is_some_and(|until| until <= self.now);
+        let is_late = drain.until.is_some_and(|until| until <= self.timers.now);
         if drain.ending.is_none() && self.weights.owed > 0 && !is_late {
             return;
         }
@@ -158,7 +155,7 @@ impl Core {
         }
         let ending = drain.ending.clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             match &ending {
                 Some(Err(left)) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
                 _ => fx.reply(client, request, &Reply::Done(0)),

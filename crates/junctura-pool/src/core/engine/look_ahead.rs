@@ -76,7 +76,7 @@ impl Core {
     fn begin_to_look(&mut self, client: u32, text: &str, order: Option<&Order<'_>>) -> bool {
         let is_known = self
             .clients
-            .get(&client)
+            .get(client)
             .is_some_and(crate::core::clients::client::Client::is_known);
         let is_little =
             |looks: usize| self.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
@@ -126,7 +126,7 @@ impl Core {
                 let left = self.objects.candidates(&ahead.selectors);
                 // What has left and what came late are sets of about the same size.
                 let bytes = 3 * left.serialized_size();
-                if let Err(refusal) = self.weigh_asked(client, bytes) {
+                if let Err(refusal) = self.clients.weigh_asked(client, bytes) {
                     ahead.refusal = Some(refusal);
                     return true;
                 }
@@ -142,7 +142,7 @@ impl Core {
         let is_last = left.is_empty();
         let run = ahead.verify(&self.objects, &some);
         let bytes = size_of_val(run.as_slice());
-        match self.weigh_asked(client, bytes) {
+        match self.clients.weigh_asked(client, bytes) {
             Ok(()) => {
                 ahead.bytes += bytes;
                 if !run.is_empty() {
@@ -172,7 +172,7 @@ impl Core {
     pub(in crate::core) fn forget_ahead(&mut self, client: u32) {
         self.objects.ahead_of = None;
         if let Some(ahead) = self.objects.ahead.remove(&client) {
-            self.weigh_asked_no_more(client, ahead.bytes);
+            self.clients.weigh_asked_no_more(client, ahead.bytes);
         }
     }
 
@@ -184,7 +184,8 @@ impl Core {
             return None;
         }
         let mut ahead = self.objects.ahead.remove(&client)?;
-        self.weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
+        self.clients
+            .weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
         let left = ahead.left.take().unwrap_or_default();
         let run = ahead.verify(&self.objects, &left.iter().collect::<Vec<_>>());
         ahead.runs.push(run);

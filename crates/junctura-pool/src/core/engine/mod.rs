@@ -16,7 +16,8 @@ use junctura_wire::{Reply, Request};
 use slab::Slab;
 
 use crate::core::bundles::Bundles;
-use crate::core::clients::client::{Client, Pending};
+use crate::core::clients::client::Pending;
+use crate::core::clients::table::ClientTable;
 use crate::core::deferred::Backlog;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
@@ -36,10 +37,7 @@ use std::sync::Arc;
 /// A pool's state. See the module's page.
 pub struct Core {
     pub(in crate::core) config: Arc<Config>,
-    /// Its schemas as YAML, as every client gets them.
-    pub(in crate::core) schema_texts: Vec<String>,
-    pub(in crate::core) clients: HashMap<u32, Client>,
-    pub(in crate::core) clients_seen: u32,
+    pub(in crate::core) clients: ClientTable,
     pub(in crate::core) objects: ObjectTable,
     pub(in crate::core) interests: Slab<Interest>,
     pub(in crate::core) prepared: Option<Prepared>,
@@ -61,8 +59,6 @@ pub struct Core {
     pub(in crate::core) recalled: BTreeMap<u32, crate::core::interests::stuck::Recall>,
     /// Leased segments in which nothing was put since they were leased, and by whom they are.
     pub(in crate::core) unused: BTreeMap<u32, u32>,
-    /// When the newest event came.
-    pub(in crate::core) now: Nanoseconds,
     pub(in crate::core) stalled: crate::core::memory::shortage::Stalled,
     /// Memory may have come free in this event.
     pub(in crate::core) memory_freed: bool,
@@ -122,11 +118,8 @@ impl Core {
             ));
         }
         let config = Arc::new(config);
-        let schema_texts = config.schemas.iter().map(|schema| schema.to_yaml()).collect();
         Ok(Self {
-            schema_texts,
-            clients: HashMap::new(),
-            clients_seen: 0,
+            clients: ClientTable::new(&config),
             objects: ObjectTable::new(&config),
             interests: Slab::new(),
             prepared: None,
@@ -140,7 +133,6 @@ impl Core {
             breakers: crate::core::interests::stuck::Breakers::default(),
             recalled: BTreeMap::new(),
             unused: BTreeMap::new(),
-            now: 0,
             stalled: crate::core::memory::shortage::Stalled::default(),
             memory_freed: false,
             stirred: Vec::new(),
@@ -224,7 +216,7 @@ impl Core {
     }
 
     fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get(&client) else { return };
+        let Some(state) = self.clients.get(client) else { return };
         let known = state.is_known();
         if let Some(refusal) = self.refusal(&request, known) {
             return self.fail(client, number, &refusal, fx);
@@ -326,25 +318,25 @@ impl Core {
     /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
     /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.begin(self.now);
+        self.begin(self.timers.now);
         self.catch_up(fx);
         self.deliver_more(fx);
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
-            self.moment(due.max(self.now), fx);
+            self.moment(due.max(self.timers.now), fx);
             if self.is_behind() {
                 break;
             }
         }
-        self.now = now;
+        self.timers.now = now;
     }
 
     /// It is a time at which something is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.now = now;
+        self.timers.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
         self.expire_due(fx);
         self.follow_up(fx);
-        while let Some(due) = self.timers.take_due(now) {
+        while let Some(due) = self.timers.take_due() {
             match due {
                 crate::core::engine::timers::Timer::Demand { client, request } => {
                     self.demand_timed_out(client, request, fx)
@@ -368,7 +360,7 @@ impl Core {
             }
             self.follow_up(fx);
         }
-        self.objects.forget_old_tombstones(self.now);
+        self.objects.forget_old_tombstones(self.timers.now);
         self.forget_past_bundles();
     }
 
@@ -384,7 +376,7 @@ impl Core {
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
         if self.is_behind() || self.is_delivering() {
-            Some(self.now)
+            Some(self.timers.now)
         } else {
             self.next_due()
         }
@@ -410,7 +402,7 @@ impl Core {
     /// Whether this client has said who it is, and was welcome.
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
-        self.clients.get(&client).is_some_and(|client| client.peer.is_some())
+        self.clients.get(client).is_some_and(|client| client.peer.is_some())
     }
 
     /// The programs that the pool was for have come and gone.
@@ -423,7 +415,7 @@ impl Core {
     /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
+        self.clients.table.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
     }
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
@@ -437,13 +429,14 @@ impl Core {
     pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
         change(Arc::make_mut(&mut self.config));
         self.objects.config = Arc::clone(&self.config);
+        self.clients.config = Arc::clone(&self.config);
     }
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
         self.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get_mut(client) else {
             return;
         };
         let is_stranger = !state.is_known();
@@ -461,7 +454,7 @@ impl Core {
     }
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
-        let cancelled = match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+        let cancelled = match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
             Some(Pending::Demand(id)) => {
                 let id = *id;
                 self.drop_interest(id);
@@ -482,20 +475,20 @@ impl Core {
                 true
             }
             Some(Pending::Sync) => {
-                self.forget_sync(client, which);
+                self.clients.forget_sync(client, which);
                 true
             }
             _ => false,
         };
         if cancelled {
-            self.settle_pending(client, which);
+            self.clients.settle_pending(&mut self.timers, client, which);
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
             fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self.clients.get(&client).and_then(|state| state.pending.get(&which)) {
+        match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.end_use(id, client, which),
@@ -509,17 +502,9 @@ impl Core {
                 ));
             }
         }
-        self.settle_pending(client, which);
+        self.clients.settle_pending(&mut self.timers, client, which);
         self.answer_in_turn(client, number, 0, fx);
         Ok(())
-    }
-
-    /// Forgets a request that needs no answer any more.
-    pub(in crate::core) fn settle_pending(&mut self, client: u32, request: u64) {
-        if let Some(state) = self.clients.get_mut(&client) {
-            state.pending.remove(&request);
-            self.timers.cancel(client, request);
-        }
     }
 }
 

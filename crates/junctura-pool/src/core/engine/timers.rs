@@ -46,6 +46,8 @@ pub(in crate::core) const NOBODY: u32 = 0;
 /// round of what leaves.
 #[derive(Default)]
 pub(in crate::core) struct Timers {
+    /// When the newest event came.
+    pub(in crate::core) now: Nanoseconds,
     queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,
     places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,
     set: u64,
@@ -72,9 +74,9 @@ impl Timers {
         self.queue.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    pub(in crate::core) fn take_due(&mut self, now: Nanoseconds) -> Option<Timer> {
+    pub(in crate::core) fn take_due(&mut self) -> Option<Timer> {
         let entry = self.queue.first_entry()?;
-        if entry.key().0 > now {
+        if entry.key().0 > self.now {
             return None;
         }
         let (timer, request) = entry.remove();

@@ -29,7 +29,7 @@ impl Core {
         demand: &Demand<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        if !self.may_hold_more(client) {
+        if !self.clients.may_hold_more(client) {
             let limit = self.config.limits.held_per_client;
             return Err(Error::new(
                 Code::LimitExceeded,
@@ -110,7 +110,7 @@ impl Core {
         self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {
             self.timers.set(
-                self.now.saturating_add(milliseconds(timeout)),
+                self.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Demand { client, request },
@@ -131,7 +131,7 @@ impl Core {
         };
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         self.drop_interest(id);
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         let via = self.still(requirement).map(|_| Via {
             follow: None,
             requirement,
@@ -152,7 +152,7 @@ impl Core {
     }
 
     pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Demand(id)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
             return;
         };
         let id = *id;
@@ -161,7 +161,7 @@ impl Core {
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
         self.drop_interest(id);
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 }

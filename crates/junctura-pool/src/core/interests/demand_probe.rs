@@ -80,7 +80,7 @@ impl Core {
             Some(filed) if self.objects.is_marker(filed) => self.objects.forget_marker(filed),
             Some(_) => return,
         }
-        self.objects.mark(self.now, key, dataset, declined);
+        self.objects.mark(self.timers.now, key, dataset, declined);
     }
 
     /// Somebody demands what was declined.
@@ -124,7 +124,7 @@ impl Core {
                     record: what.record.into(),
                 }),
                 length: what.length,
-                client: self.wire_peer(client),
+                client: self.clients.wire_peer(client),
                 ..Happened::default()
             };
             self.count.events += u64::from(self.tell(id, happened, fx));

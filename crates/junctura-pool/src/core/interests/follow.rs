@@ -270,7 +270,7 @@ impl Core {
 
     /// A client that held as much as it may has released something: its follows that waited for that go on.
     pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get_mut(client) else {
             return;
         };
         if state.paused.is_empty() {
@@ -352,8 +352,8 @@ impl Core {
             _ if !has_room => return None,
             _ => {}
         }
-        if !self.may_hold_more(client) {
-            if let Some(state) = self.clients.get_mut(&client) {
+        if !self.clients.may_hold_more(client) {
+            if let Some(state) = self.clients.get_mut(client) {
                 state.paused.insert(id);
             }
             return None;
@@ -483,7 +483,7 @@ impl Core {
             (Some(requirement), None) => self.read_requirement_by(requirement, None),
             (None, _) => {}
         }
-        if let Some(state) = self.clients.get_mut(&following.client) {
+        if let Some(state) = self.clients.get_mut(following.client) {
             state.paused.remove(&id);
         }
     }

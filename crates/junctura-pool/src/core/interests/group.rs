@@ -119,8 +119,8 @@ impl Core {
     /// Whether a client may follow as a member of a new group: one that may not makes none.
     fn may_be_member(&mut self, client: u32, group: &Requirement) -> Result<()> {
         let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
-        self.weigh_asked(client, bytes)?;
-        self.weigh_asked_no_more(client, bytes);
+        self.clients.weigh_asked(client, bytes)?;
+        self.clients.weigh_asked_no_more(client, bytes);
         Ok(())
     }
 
@@ -212,11 +212,11 @@ impl Core {
         loop {
             let &(_, _, follow) = self.group_ref(id)?.ready.first()?;
             let client = self.following_ref(follow)?.client;
-            if self.may_hold_more(client) {
+            if self.clients.may_hold_more(client) {
                 return Some(follow);
             }
             self.group_mut(id)?.ready.pop_first();
-            self.clients.get_mut(&client)?.paused.insert(follow);
+            self.clients.get_mut(client)?.paused.insert(follow);
         }
     }
 

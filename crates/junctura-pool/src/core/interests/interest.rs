@@ -75,9 +75,9 @@ impl Core {
         interest: Interest,
         pending: fn(u32) -> Pending,
     ) -> Result<u32> {
-        self.may_ask(client, request)?;
+        self.clients.may_ask(client, request)?;
         let id = self.file_interest(interest)?;
-        self.add_pending(client, request, pending(id))?;
+        self.clients.add_pending(client, request, pending(id))?;
         Ok(id)
     }
 
@@ -189,7 +189,7 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         self.drop_interest(id);
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Ended(Failure::from(error)));
     }
 

@@ -76,7 +76,7 @@ impl Core {
 
     /// A client's request stands by a requirement with a name.
     pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
-        self.add_pending(client, request, Pending::Use(id))?;
+        self.clients.add_pending(client, request, Pending::Use(id))?;
         if let Some(named) = self.named_mut(id) {
             named.users.insert((client, request));
         }
@@ -117,7 +117,7 @@ impl Core {
             return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
         }
         let selectors = self.selectors(&require.selector)?;
-        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), self.now);
+        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), self.timers.now);
         let whose = Whose::Named(Box::new(named));
         let mut asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
         asked.group = require.group.then(Box::default);
@@ -143,7 +143,7 @@ impl Core {
             let cause = format!("the pool keeps {limit} with a name");
             return Err(Error::new(Code::LimitExceeded, "requirements", cause));
         }
-        self.may_ask(client, request)?;
+        self.clients.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.named.insert(name.to_owned(), id);
         if self.requirement_ref(id).is_some_and(Requirement::has_begun) {
@@ -218,7 +218,7 @@ impl Core {
 
     /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
     pub(in crate::core) fn wind(&mut self, id: u32) {
-        let now = self.now;
+        let now = self.timers.now;
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
@@ -238,7 +238,7 @@ impl Core {
     }
 
     pub(in crate::core) fn note_release(&mut self, id: u32) {
-        let now = self.now;
+        let now = self.timers.now;
         if let Some(named) = self.named_mut(id) {
             named.last_release = Some(now);
         }
@@ -290,7 +290,7 @@ impl Core {
         let users = self.named_mut(id).map(|named| std::mem::take(&mut named.users));
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
         for (client, request) in users.into_iter().flatten() {
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
         }
     }

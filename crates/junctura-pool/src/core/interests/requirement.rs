@@ -240,9 +240,9 @@ impl Core {
         requirement: Requirement,
         pending: fn(u32) -> Pending,
     ) -> Result<u32> {
-        self.may_ask(client, request)?;
+        self.clients.may_ask(client, request)?;
         let id = self.file_requirement(requirement)?;
-        self.add_pending(client, request, pending(id))?;
+        self.clients.add_pending(client, request, pending(id))?;
         Ok(id)
     }
 
@@ -309,7 +309,7 @@ impl Core {
     /// The requirement is owed an object from now on; gives the object's sequence number.
     fn owe(&mut self, id: u32, object: u32) -> u64 {
         let entry = &self.objects[object];
-        let (sequence, length, since) = (entry.sequence, entry.length, self.now);
+        let (sequence, length, since) = (entry.sequence, entry.length, self.timers.now);
         let queued = self.reader_that_takes(id).is_some();
         let Some(requirement) = self.requirement_mut(id) else {
             return sequence;
@@ -349,7 +349,7 @@ impl Core {
             return self.find_named(name).map(Some);
         }
         let Some(number) = number else { return Ok(None) };
-        match self.clients.get(&client).and_then(|state| state.pending.get(&number)) {
+        match self.clients.get(client).and_then(|state| state.pending.get(&number)) {
             Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
             _ => Err(Error::new(
                 Code::NotFound,
@@ -700,14 +700,10 @@ impl Core {
         let reading = self
             .requirement_ref(id)
             .and_then(|requirement| self.reading(requirement));
-        reading.map_or_else(|| "nobody".to_owned(), |following| self.person(following.client))
-    }
-
-    fn person(&self, client: u32) -> String {
-        match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
-            Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
-            None => format!("client {client}"),
-        }
+        reading.map_or_else(
+            || "nobody".to_owned(),
+            |following| self.clients.person(following.client),
+        )
     }
 
     /// Who made a requirement, or its name and who reads it, for people.
@@ -717,7 +713,7 @@ impl Core {
         };
         let selector = requirement.selectors.text();
         match &requirement.whose {
-            Whose::Client { client, .. } => format!("{} requires {selector:?}", self.person(*client)),
+            Whose::Client { client, .. } => format!("{} requires {selector:?}", self.clients.person(*client)),
             Whose::Named(named) if requirement.group.is_some() => {
                 format!("group {} ({selector:?}), {}", named.name, self.members_of(id))
             }

@@ -116,7 +116,7 @@ impl Core {
         if bounds.breaks_on_full {
             self.breakers.on_full.insert(id);
         }
-        let may_be_stuck = self.now.saturating_add(bounds.stuck_after);
+        let may_be_stuck = self.timers.now.saturating_add(bounds.stuck_after);
         self.breakers.looks = self.breakers.looks.filter(|&at| at <= may_be_stuck);
     }
 
@@ -206,7 +206,7 @@ impl Core {
     pub(in crate::core) fn watch_for_stuck(&mut self) {
         if self.somebody_waits_for_memory() {
             if self.breakers.waits_since.is_none() {
-                self.breakers.waits_since = Some(self.now);
+                self.breakers.waits_since = Some(self.timers.now);
                 // What clients sent while nobody waited says nothing of what they have read since.
                 for recall in self.recalled.values_mut() {
                     recall.heard = None;
@@ -225,10 +225,10 @@ impl Core {
             .filter(|one| one.broken.is_none())
             .map(|one| {
                 let is_owed = one.owed_len() > 0;
-                let since = if is_owed { one.progress } else { self.now };
+                let since = if is_owed { one.progress } else { self.timers.now };
                 let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= self.now && keeps_nothing(one) {
-                    self.now + LOOK_AGAIN
+                if at <= self.timers.now && keeps_nothing(one) {
+                    self.timers.now + LOOK_AGAIN
                 } else {
                     at
                 }
@@ -238,9 +238,13 @@ impl Core {
             .recalled
             .iter()
             .map(|(&client, recall)| self.hoards_until(client, recall));
-        let hoarders = hoarders
-            .filter(|&at| at < Nanoseconds::MAX)
-            .map(|at| if at > self.now { at } else { self.now + LOOK_AGAIN });
+        let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
+            if at > self.timers.now {
+                at
+            } else {
+                self.timers.now + LOOK_AGAIN
+            }
+        });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
             self.breakers.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
@@ -274,11 +278,11 @@ impl Core {
             let since = self
                 .recalled
                 .get(&client)
-                .map_or(self.now, |recall| self.others_wait_since(recall));
+                .map_or(self.timers.now, |recall| self.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
                 self.ledger.leased_bytes(client),
-                seconds(self.now - since)
+                seconds(self.timers.now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
@@ -290,7 +294,7 @@ impl Core {
     pub(in crate::core) fn note_recall(&mut self, client: u32) {
         if !self.recalled.contains_key(&client) {
             let recall = Recall {
-                since: self.now,
+                since: self.timers.now,
                 heard: None,
             };
             self.recalled.insert(client, recall);
@@ -300,7 +304,7 @@ impl Core {
 
     /// A client sends a request: it could have read that it is asked for memory.
     pub(in crate::core) fn note_heard(&mut self, client: u32) {
-        let now = self.now;
+        let now = self.timers.now;
         let is_silent =
             |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
         if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
@@ -348,7 +352,7 @@ impl Core {
         let is_late = |client: &u32| {
             self.recalled
                 .get(client)
-                .is_some_and(|recall| self.hoards_until(*client, recall) <= self.now)
+                .is_some_and(|recall| self.hoards_until(*client, recall) <= self.timers.now)
         };
         let empty = self.ledger.recallable(0).map(|(client, _)| client);
         empty.filter(is_late).find(|&client| is_waited_for(client))
@@ -359,7 +363,7 @@ impl Core {
         let is_stuck = |one: &Requirement| {
             one.broken.is_none()
                 && one.owed_len() > 0
-                && one.progress.saturating_add(one.bounds.stuck_after) <= self.now
+                && one.progress.saturating_add(one.bounds.stuck_after) <= self.timers.now
         };
         let keeps = |id: u32| {
             let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
@@ -383,7 +387,7 @@ impl Core {
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
-        let since = self.now;
+        let since = self.timers.now;
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };
@@ -421,7 +425,7 @@ impl Core {
     /// A client that held as much as it may has released something: the broken requirements that it reads are whole, unless
     /// a release of what came through them is still to come.
     pub(in crate::core) fn revive_paused(&mut self, client: u32, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get(&client).filter(|state| !state.paused.is_empty()) else {
+        let Some(state) = self.clients.get(client).filter(|state| !state.paused.is_empty()) else {
             return;
         };
         for follow in state.paused.clone() {
@@ -443,7 +447,7 @@ impl Core {
 
     /// The readers of a requirement do something.
     pub(in crate::core) fn note_progress(&mut self, id: u32, fx: &mut impl Effects) {
-        let now = self.now;
+        let now = self.timers.now;
         let Some(requirement) = self.requirement_mut(id) else {
             return;
         };

@@ -98,7 +98,7 @@ impl Core {
             event,
             object: Some(entry.name()),
             length: entry.length,
-            client: self.wire_peer(entry.producer),
+            client: self.clients.wire_peer(entry.producer),
             location: place.location.map(Into::into),
             reason: place.reason.into(),
             ..Happened::default()
@@ -154,7 +154,7 @@ impl Core {
     /// A client joined or left; one that was never let in did neither.
     pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
         self.tell_watchers(event, Some(client), reason, fx, |core| {
-            core.wire_peer(client).map(|_| Happened::default())
+            core.clients.wire_peer(client).map(|_| Happened::default())
         });
     }
 
@@ -212,7 +212,7 @@ impl Core {
             let Some(about) = about(self) else { return };
             let happened = Happened {
                 event,
-                client: by.and_then(|client| self.wire_peer(client)),
+                client: by.and_then(|client| self.clients.wire_peer(client)),
                 reason: reason.into(),
                 ..about
             };

@@ -213,7 +213,10 @@ impl Core {
         if !self.room.has_spare() || !self.somebody_waits_for_room() {
             return;
         }
-        let at = self.now.saturating_add(ROUND << self.room.idle_rounds.min(DOUBLED_MAX));
+        let at = self
+            .timers
+            .now
+            .saturating_add(ROUND << self.room.idle_rounds.min(DOUBLED_MAX));
         if self.room.next_round.is_none_or(|next| at < next) {
             self.room.next_round = Some(at);
             self.timers.set(at, NOBODY, ROUND_TIMER, Timer::Room);

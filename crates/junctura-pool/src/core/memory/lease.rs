@@ -45,7 +45,7 @@ impl Core {
             return Err(self.pool_full(lease.payload_bytes));
         }
         let turn = self.waiting_leases.next_turn();
-        self.add_pending(client, request, Pending::Lease(turn))?;
+        self.clients.add_pending(client, request, Pending::Lease(turn))?;
         let slots_before = self.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         let waiting = WaitingLease {
             client,
@@ -57,7 +57,7 @@ impl Core {
         self.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {
             self.timers.set(
-                self.now.saturating_add(milliseconds(timeout)),
+                self.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Lease { client, request },
@@ -120,7 +120,7 @@ impl Core {
     pub(in crate::core) fn drop_segment(&mut self, segment: u32, fx: &mut impl Effects) {
         self.unused.remove(&segment);
         for client in self.mapping.remove(&segment).into_iter().flatten() {
-            if let Some(state) = self.clients.get_mut(&client) {
+            if let Some(state) = self.clients.get_mut(client) {
                 state.segments.remove(&segment);
                 fx.reply(client, 0, &Reply::Dropped(segment));
             }
@@ -168,7 +168,7 @@ impl Core {
             }
         };
         self.waiting_leases.remove(turn);
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         Some(bytes)
     }
 
@@ -176,8 +176,12 @@ impl Core {
     fn note_passed(&mut self, bytes: u64) {
         if self.waiting_leases.note_passed(bytes) {
             let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
-            self.timers
-                .set(self.now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
+            self.timers.set(
+                self.timers.now.saturating_add(time),
+                NOBODY,
+                FIRST_TIMER,
+                Timer::FirstLease,
+            );
         }
     }
 
@@ -196,7 +200,7 @@ impl Core {
         }
         if let Some(turn) = self.waiting_leases.put_first_last()
             && let Some(lease) = self.waiting_leases.get(turn)
-            && let Some(state) = self.clients.get_mut(&lease.client)
+            && let Some(state) = self.clients.get_mut(lease.client)
         {
             state.pending.insert(lease.request, Pending::Lease(turn));
             self.memory_freed = true;
@@ -211,13 +215,13 @@ impl Core {
         });
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
             self.waiting_leases.remove(turn);
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
     }
 
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Lease(turn)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Lease(turn)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
             return;
         };
         let Some(lease) = self.waiting_leases.remove(*turn) else {
@@ -225,7 +229,7 @@ impl Core {
         };
         let error = self.pool_full(lease.payload_bytes);
         self.memory_freed = true;
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 
@@ -242,7 +246,7 @@ impl Core {
 
     fn described(&self, full: Full) -> Error {
         let described = full.into_error(&self.ledger.holders(), |client| {
-            match self.clients.get(&client).and_then(|state| state.peer.as_ref()) {
+            match self.clients.get(client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),
             }

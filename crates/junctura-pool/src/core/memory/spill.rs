@@ -347,7 +347,7 @@ impl Core {
         tier.count.refused += 1;
         tier.refusal = Some(error);
         tier.is_paused = true;
-        let at = self.now.saturating_add(PAUSE);
+        let at = self.timers.now.saturating_add(PAUSE);
         self.timers.set(at, NOBODY, PAUSE_TIMER, Timer::Pause);
     }
 

@@ -37,12 +37,6 @@ pub(in crate::core) struct Standing {
 /// Sums over all that has a weight.
 #[derive(Default)]
 pub(in crate::core) struct Weights {
-    /// Bytes of standing selectors.
-    pub(in crate::core) selector_bytes: usize,
-    /// Of them, those of requirements with a name.
-    named_selector_bytes: usize,
-    /// Bytes of offers that wait.
-    pub(in crate::core) waiting_offer_bytes: usize,
     /// Objects that requirements are owed, each as often as it is.
     pub(in crate::core) owed: usize,
 }
@@ -59,47 +53,6 @@ impl Core {
         self.weights.owed -= 1;
     }
 
-    /// Adds to what a client, and all, have asked.
-    ///
-    /// # Errors
-    /// `LimitExceeded` where the client, or all together, have asked as much as they may.
-    pub(in crate::core) fn weigh_asked(&mut self, client: u32, bytes: usize) -> Result<()> {
-        let limits = &self.config.limits;
-        let all = self.weights.selector_bytes + bytes;
-        let its = match self.clients.get_mut(&client) {
-            Some(state) => &mut state.selector_bytes,
-            None => &mut self.weights.named_selector_bytes,
-        };
-        let limit = limits.selector_bytes_per_client;
-        if *its + bytes > limit {
-            let whose = if client == NOBODY {
-                "requirements with a name"
-            } else {
-                "a client"
-            };
-            let cause = format!("standing selectors and lists of {whose} take at most {limit} bytes together");
-            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
-        }
-        if all > limits.selector_bytes && *its + bytes > FAIR_BYTES {
-            let cause = format!(
-                "standing selectors of all clients take {} bytes already",
-                limits.selector_bytes
-            );
-            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
-        }
-        *its += bytes;
-        self.weights.selector_bytes = all;
-        Ok(())
-    }
-
-    pub(in crate::core) fn weigh_asked_no_more(&mut self, client: u32, bytes: usize) {
-        self.weights.selector_bytes -= bytes;
-        match self.clients.get_mut(&client) {
-            Some(state) => state.selector_bytes -= bytes,
-            None => self.weights.named_selector_bytes -= bytes,
-        }
-    }
-
     /// Adds an interest that gets this number.
     ///
     /// # Errors
@@ -107,7 +60,7 @@ impl Core {
     pub(in crate::core) fn weigh_interest(&mut self, number: u32, interest: &Interest) -> Result<()> {
         let client = client_of(interest);
         let bytes = INTEREST_BYTES + interest.selector_bytes() + queue_bytes(interest);
-        self.weigh_asked(client, bytes)?;
+        self.clients.weigh_asked(client, bytes)?;
         match self.standing.get_mut(number as usize) {
             Some(standing) => (standing.client, standing.bytes) = (client, bytes),
             None => self.standing.push(Standing {
@@ -127,7 +80,7 @@ impl Core {
         let bytes = INTEREST_BYTES + interest.selector_bytes();
         let standing = &mut self.standing[number as usize];
         let (client, before) = (standing.client, std::mem::replace(&mut standing.bytes, bytes));
-        self.weigh_asked_no_more(client, before - bytes);
+        self.clients.weigh_asked_no_more(client, before - bytes);
     }
 
     /// The interest of a number is over; the next of this number is another.
@@ -135,7 +88,7 @@ impl Core {
         let standing = &mut self.standing[number as usize];
         standing.birth = standing.birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
         let (client, bytes) = (standing.client, std::mem::take(&mut standing.bytes));
-        self.weigh_asked_no_more(client, bytes);
+        self.clients.weigh_asked_no_more(client, bytes);
     }
 
     /// Whether requirements may be owed one more object each that wants it.

@@ -91,9 +91,9 @@ impl Core {
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.freed.gathers = true;
-        while self.objects.expiries.next().is_some_and(|at| at <= self.now)
+        while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
             && self.backlog.take_turn()
-            && let Some((_, _, id)) = self.objects.expiries.take_due(self.now)
+            && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
         {
             let object = &mut self.objects[id];
             object.until = Until::Over;

@@ -18,10 +18,10 @@ const OBJECTS_PER_PAGE: usize = 1000;
 
 /// A list that is not over.
 pub(in crate::core) struct Listing {
-    sorting: Sorting,
-    rest: Incremental,
+    pub(in crate::core) sorting: Sorting,
+    pub(in crate::core) rest: Incremental,
     /// What it weighs on its client.
-    bytes: usize,
+    pub(in crate::core) bytes: usize,
 }
 
 impl Core {
@@ -46,17 +46,18 @@ impl Core {
         if let Some(among) = among {
             found.retain(|id| among.contains(&self.objects[id].bundle));
         }
-        self.may_ask(client, request)?;
+        self.clients.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
-        self.weigh_asked(client, bytes)?;
+        self.clients.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
             rest: found,
             bytes,
         };
-        self.add_pending(client, request, Pending::List(Box::new(listing)))?;
+        self.clients
+            .add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.objects.sequence));
-        if let Some(Pending::List(listing)) = self.clients.get(&client).and_then(|state| state.pending.get(&request)) {
+        if let Some(Pending::List(listing)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) {
             for object in listing.rest.iter() {
                 self.objects[object].watchers += 1;
             }
@@ -66,9 +67,9 @@ impl Core {
     }
 
     pub(in crate::core) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        if let Some(mut listing) = self.take_listing(client, request) {
+        if let Some(mut listing) = self.clients.take_listing(client, request) {
             self.send_page(client, request, &mut listing, fx);
-            self.put_listing(client, request, listing);
+            self.clients.put_listing(client, request, listing);
         }
     }
 
@@ -106,30 +107,10 @@ impl Core {
         );
     }
 
-    fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {
-        let state = self.clients.get_mut(&client)?;
-        match state.pending.remove(&request) {
-            Some(Pending::List(listing)) => Some(listing),
-            Some(other) => {
-                state.pending.insert(request, other);
-                None
-            }
-            None => None,
-        }
-    }
-
-    fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
-        if listing.rest.is_empty() {
-            self.weigh_asked_no_more(client, listing.bytes);
-        } else if let Some(state) = self.clients.get_mut(&client) {
-            state.pending.insert(request, Pending::List(listing));
-        }
-    }
-
     /// Ends a list early. Its client's request is the caller's to settle.
     pub(in crate::core) fn drop_list(&mut self, client: u32, request: u64) {
-        if let Some(mut listing) = self.take_listing(client, request) {
-            self.weigh_asked_no_more(client, listing.bytes);
+        if let Some(mut listing) = self.clients.take_listing(client, request) {
+            self.clients.weigh_asked_no_more(client, listing.bytes);
             for object in listing.rest.take_all() {
                 self.objects.unwatch(object);
             }

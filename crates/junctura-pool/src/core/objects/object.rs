@@ -269,7 +269,7 @@ impl Core {
         if self.objects[id].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
-        self.objects.bury(self.now, id, why);
+        self.objects.bury(self.timers.now, id, why);
         match why {
             Why::Withdrawn => self.count.withdrawn += 1,
             Why::Expired => self.count.expired += 1,

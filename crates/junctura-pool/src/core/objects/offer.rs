@@ -8,11 +8,9 @@ use junctura_wire::fixed::{self, OfferHead};
 use crate::Effects;
 use crate::core::clients::client::milliseconds;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timer;
 use crate::core::interests::demand_probe::{Declined, not_wanted};
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Leaving;
-use crate::core::memory::weight::FAIR_OFFER_BYTES;
 use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::{Keep, Object, Place, State, Until};
@@ -29,21 +27,21 @@ pub(in crate::core) struct Content<'a> {
 pub(in crate::core) struct WaitingOffer {
     pub(in crate::core) number: u64,
     /// The request of its client that has its bundle open, if it is for one.
-    bundle: Option<u64>,
-    head: OfferHead,
-    record: Vec<u8>,
-    inline: Vec<u8>,
+    pub(in crate::core) bundle: Option<u64>,
+    pub(in crate::core) head: OfferHead,
+    pub(in crate::core) record: Vec<u8>,
+    pub(in crate::core) inline: Vec<u8>,
     /// Requests that wait until this offer and all before it are answered.
     pub(in crate::core) syncs: Vec<u64>,
 }
 
 /// What an offer that waits takes.
-fn waiting_bytes(record: &[u8], inline: &[u8]) -> usize {
+pub(in crate::core) fn waiting_bytes(record: &[u8], inline: &[u8]) -> usize {
     size_of::<WaitingOffer>() + record.len() + inline.len()
 }
 
 impl WaitingOffer {
-    fn bytes(&self) -> usize {
+    pub(in crate::core) fn bytes(&self) -> usize {
         waiting_bytes(&self.record, &self.inline)
     }
 
@@ -69,7 +67,7 @@ impl Core {
     ) {
         let waits = self
             .clients
-            .get(&client)
+            .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
             let examined = self.examine(client, content);
@@ -80,10 +78,15 @@ impl Core {
         };
         match outcome {
             Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
-            Err(Refusal::Wait(shortage)) => match self.wait_for_memory(client, number, bundle, content) {
-                Ok(()) => self.stall(client, shortage, fx),
-                Err(error) => self.fail(client, number, &error, fx),
-            },
+            Err(Refusal::Wait(shortage)) => {
+                match self
+                    .clients
+                    .wait_for_memory(&mut self.timers, &mut self.count, client, number, bundle, content)
+                {
+                    Ok(()) => self.stall(client, shortage, fx),
+                    Err(error) => self.fail(client, number, &error, fx),
+                }
+            }
             Err(Refusal::Failed(error)) => self.fail(client, number, &error, fx),
         }
     }
@@ -100,7 +103,7 @@ impl Core {
         if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
             return;
         }
-        match bundle.and_then(|through| self.bundle_of(client, through).ok()) {
+        match bundle.and_then(|through| self.clients.bundle_of(client, through).ok()) {
             None => self.await_archive(client, number, taken, fx),
             Some(bundle) => self.answer_completing((client, number), bundle, 0, fx),
         }
@@ -156,7 +159,7 @@ impl Core {
         } else if flags & fixed::TOGETHER != 0 {
             Ok(Keep::Together)
         } else if flags & fixed::BY_CONSUMERS != 0 {
-            self.consumers_of(client, given).map(Keep::ReleasedBy)
+            self.clients.consumers_of(client, given).map(Keep::ReleasedBy)
         } else if given == 0 {
             Ok(Keep::UntilWithdrawn)
         } else {
@@ -277,7 +280,9 @@ impl Core {
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.objects.file_key(key, id);
         match keep {
-            Keep::For(time) => self.objects.expire_at(self.now.saturating_add(time), id, sequence),
+            Keep::For(time) => self
+                .objects
+                .expire_at(self.timers.now.saturating_add(time), id, sequence),
             Keep::ReleasedBy(_) => self.await_those_absent(id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
@@ -286,7 +291,7 @@ impl Core {
         self.count.offered_bytes += length;
         self.count.visible += 1;
         self.count.visible_bytes += length;
-        if let Some(state) = self.clients.get_mut(&client) {
+        if let Some(state) = self.clients.get_mut(client) {
             state.offered += 1;
         }
         self.announce(id, fx);
@@ -372,64 +377,6 @@ impl Core {
         self.settle(earlier, fx);
     }
 
-    fn wait_for_memory(
-        &mut self,
-        client: u32,
-        number: u64,
-        bundle: Option<u64>,
-        Content { head, record, inline }: Content<'_>,
-    ) -> Result<()> {
-        let limit = self.config.limits.waiting_offers_per_client;
-        let Some(state) = self.clients.get_mut(&client) else {
-            return Ok(());
-        };
-        if state.waiting_offers.len() >= limit {
-            let cause = format!("{limit} offers of this client wait for memory already");
-            return Err(Error::new(Code::PoolFull, "offer", cause));
-        }
-        let limits = &self.config.limits;
-        let bytes = waiting_bytes(record, inline);
-        let (its, all) = (
-            state.waiting_offer_bytes + bytes,
-            self.weights.waiting_offer_bytes + bytes,
-        );
-        let full = |whose: &str, limit: usize| {
-            let cause = format!("offers of {whose} that wait for memory take {limit} bytes already");
-            Err(Error::new(Code::PoolFull, "offer", cause))
-        };
-        if !state.waiting_offers.is_empty() && its > limits.waiting_offer_bytes_per_client {
-            return full("this client", limits.waiting_offer_bytes_per_client);
-        }
-        if its > FAIR_OFFER_BYTES && all > limits.waiting_offer_bytes {
-            return full("all clients", limits.waiting_offer_bytes);
-        }
-        state.waiting_offer_bytes = its;
-        self.weights.waiting_offer_bytes = all;
-        let waiting = WaitingOffer {
-            number,
-            bundle,
-            head,
-            record: record.to_vec(),
-            inline: inline.to_vec(),
-            syncs: Vec::new(),
-        };
-        state.waiting_offers.push_back(waiting);
-        if let Some(timeout) = state.offer_timeout {
-            self.timers
-                .set(self.now + timeout, client, number, Timer::Offer { client, number });
-        }
-        self.count.offers_waiting += 1;
-        Ok(())
-    }
-
-    /// An offer of a client waits no more.
-    fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
-        if let Some(state) = self.clients.get_mut(&client) {
-            state.waiting_offer_bytes -= offer.bytes();
-            self.weights.waiting_offer_bytes -= offer.bytes();
-        }
-    }
-
     /// The first waiting offer of a client waits for this.
     fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
         if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
@@ -438,7 +385,7 @@ impl Core {
     }
 
     pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get_mut(client) else {
             return;
         };
         let waiting = &mut state.waiting_offers;
@@ -446,7 +393,7 @@ impl Core {
             return;
         };
         let Some(offer) = waiting.remove(at) else { return };
-        self.weigh_offer_no_more(client, &offer);
+        self.clients.weigh_offer_no_more(client, &offer);
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         self.pass_syncs_on(client, at, offer.syncs, fx);
@@ -457,21 +404,21 @@ impl Core {
     pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self
             .clients
-            .get_mut(&client)
+            .get_mut(client)
             .and_then(|state| state.waiting_offers.pop_front())
         {
             let outcome = match self.take_up(client, offer.number, offer.bundle, offer.content(), fx) {
                 Ok(taken) => Ok(taken),
                 Err(Refusal::Failed(error)) => Err(error),
                 Err(Refusal::Wait(shortage)) => {
-                    if let Some(state) = self.clients.get_mut(&client) {
+                    if let Some(state) = self.clients.get_mut(client) {
                         state.waiting_offers.push_front(offer);
                     }
                     return self.stall(client, shortage, fx);
                 }
             };
             self.timers.cancel(client, offer.number);
-            self.weigh_offer_no_more(client, &offer);
+            self.clients.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(taken) => {
                     self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);

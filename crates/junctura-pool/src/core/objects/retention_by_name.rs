@@ -260,7 +260,7 @@ impl Core {
         let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
         let limits = &self.config.limits;
         let standing = &self.named;
-        let Some(state) = self.clients.get_mut(&client) else {
+        let Some(state) = self.clients.get_mut(client) else {
             return Ok(());
         };
         let known = self.awaited.numbers.get(&names);
@@ -283,15 +283,6 @@ impl Core {
         };
         fx.reply(client, request, &Reply::Done(number as u64));
         Ok(())
-    }
-
-    /// The set to which a client gave a number.
-    pub(in crate::core) fn consumers_of(&self, client: u32, number: u32) -> Result<u32> {
-        let sets = self.clients.get(&client).map(|state| &state.consumers);
-        sets.and_then(|sets| sets.get(number as usize)).copied().ok_or_else(|| {
-            let cause = format!("this client has named nobody under the number {number}");
-            Error::new(Code::InvalidArgument, "retention", cause)
-        })
     }
 
     /// An object has become visible: it waits for those of its names that stand for nothing now.

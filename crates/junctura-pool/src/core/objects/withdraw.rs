@@ -104,7 +104,7 @@ impl Core {
             newest: self.objects.sequence,
             force: how.force,
             timeout_ms: how.timeout_ms,
-            began: self.now,
+            began: self.timers.now,
         };
         if objects.len() > self.config.changed_at_once {
             withdrawal.left = objects;
@@ -123,7 +123,7 @@ impl Core {
         let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
         if waits {
             // Before anything is taken out.
-            self.may_ask(client, request)?;
+            self.clients.may_ask(client, request)?;
         }
         for object in free {
             self.take_out_in_turn(object, fx);
@@ -137,7 +137,7 @@ impl Core {
             return Err(self.still_wanted(&withdrawal));
         }
         let id = self.withdrawals.vacant_key() as u32;
-        self.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object].watchers += 1;
             self.withdrawing.entry(object).or_default().insert(id);
@@ -145,7 +145,7 @@ impl Core {
         self.withdrawals.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
             self.timers.set(
-                self.now.saturating_add(milliseconds(timeout)),
+                self.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Withdrawal(id),
@@ -158,7 +158,7 @@ impl Core {
     fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let id = self.withdrawals.vacant_key() as u32;
-        self.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
         self.withdrawals.insert(withdrawal);
         self.go_on_later(Part::TakeOut { id, client, request });
         Ok(())
@@ -207,15 +207,18 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() {
             self.withdrawals.try_remove(id as usize);
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &Reply::Done(done));
         } else if withdrawal.timeout_ms == Some(0) {
             let error = self.still_wanted(withdrawal);
             self.drop_withdrawal(id);
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             self.fail(client, request, &error, fx);
         } else if let Some(timeout) = withdrawal.timeout_ms {
-            let at = withdrawal.began.saturating_add(milliseconds(timeout)).max(self.now);
+            let at = withdrawal
+                .began
+                .saturating_add(milliseconds(timeout))
+                .max(self.timers.now);
             self.timers.set(at, client, request, Timer::Withdrawal(id));
         }
     }
@@ -261,7 +264,7 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
             self.withdrawals.try_remove(id);
-            self.settle_pending(client, request);
+            self.clients.settle_pending(&mut self.timers, client, request);
             self.answer_in_turn(client, request, done, fx);
         }
         self.objects.unwatch(object);
@@ -274,7 +277,7 @@ impl Core {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let error = self.still_wanted(withdrawal);
         self.drop_withdrawal(id as u32);
-        self.settle_pending(client, request);
+        self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 
