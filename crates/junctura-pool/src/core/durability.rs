@@ -120,10 +120,10 @@ impl Core {
         archived: &Archived<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let requirement = self.find_named(&archived.requirement)?;
+        let requirement = self.interests.find_named(&archived.requirement)?;
         let mut count = 0;
         for one in &archived.objects {
-            let owed = self.requirement_ref(requirement);
+            let owed = self.interests.requirement_ref(requirement);
             let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
                 continue;
             };

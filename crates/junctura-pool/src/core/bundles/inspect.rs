@@ -24,7 +24,7 @@ impl Core {
         asked: &body::Bundles<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.selectors(&asked.selector)?;
+        let selectors = self.interests.selectors(&asked.selector)?;
         let is_asked = |bundle: &Bundle| {
             let top = asked.path.as_deref();
             let is_there = top.is_none_or(|top| bundle.path.as_deref().is_some_and(|path| path::is_under(path, top)));

@@ -47,7 +47,7 @@ impl Core {
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.may_be_staged(number, &examined, content)?;
         let Content { head, inline, .. } = content;
-        if !self.may_be_owed(head.schema.get(), content.record) {
+        if !self.interests.may_be_owed(head.schema.get(), content.record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = match self.occupy(client, &head, head.flags.get(), inline) {
@@ -234,7 +234,7 @@ impl Core {
             return;
         }
         let object = &self.objects[id];
-        let wants = |interest: &u32| match self.interests.get(*interest as usize) {
+        let wants = |interest: &u32| match self.interests.get(*interest) {
             Some(Interest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))

@@ -262,7 +262,7 @@ impl Core {
 
     /// How much a request's requirement is owed.
     fn owed_to(&self, pending: &Pending) -> usize {
-        let requirement = pending.requirement().and_then(|id| self.requirement_ref(id));
+        let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
         requirement.map_or(0, Requirement::owed_count)
     }
 
@@ -304,7 +304,7 @@ impl Core {
         match self.clients.get(client).and_then(|state| state.pending.get(&request)) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.end_use(id, client, request),
+            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, request),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
             Some(Pending::List(_)) => self.drop_list(client, request),

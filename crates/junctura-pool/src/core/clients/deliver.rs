@@ -23,9 +23,12 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let mut flags = flags;
-        if let Some(requirement) = self.still(via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.interests.still(via.and_then(|via| via.requirement)) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
-            if self.mark_in_flight(requirement, id, from_queue) {
+            if self
+                .interests
+                .mark_in_flight(&self.objects, &mut self.timers, requirement, id, from_queue)
+            {
                 flags |= fixed::REDELIVERED;
             }
         }
@@ -93,7 +96,7 @@ impl Core {
                 Some(held) if self.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(&held, was_unread, fx);
-                    if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
+                    if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
                         self.comes_back_from(follow, fx);
                     }
                 }
@@ -131,18 +134,18 @@ impl Core {
                 object.until = Until::Over;
             }
         }
-        if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
             self.fulfil(requirement, held.object, fx);
         }
         self.settle_in_turn(held.object, fx);
-        if let Some(follow) = self.still(held.via.and_then(|via| via.follow)) {
+        if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
             self.window_opens(follow, fx);
         }
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
     pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
-        if let Some(requirement) = self.still(held.via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
         }
         self.objects[held.object].holders -= 1;
@@ -152,7 +155,7 @@ impl Core {
     /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
     fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
         let flags = holding.flags.get();
-        let has_claim = || self.still(held.via.and_then(|via| via.requirement)).is_some();
+        let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
     }
 }

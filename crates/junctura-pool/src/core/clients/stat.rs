@@ -3,11 +3,14 @@
 use serde::Serialize;
 
 use crate::config::Limits;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::engine::lifetime::ComponentStat;
+use crate::core::engine::timers::Timers;
 use crate::core::interests::group::Group;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::Requirement;
+use crate::core::interests::table::InterestTable;
 use crate::core::objects::retention_by_name::AwaitedStat;
 
 /// A stat must fit into a message: of more clients than this, the first are shown.
@@ -431,22 +434,27 @@ impl Core {
             memory: self.memory_stat(),
             spill: self.spill_stat(),
             interests: InterestsStat {
-                standing: self.interests.len() as u64,
-                unindexed: self.unindexed_interests() as u64,
-                requirements: self.requirements.len() as u64,
-                named: self.named.len() as u64,
-                gap_bytes: self.gap_bytes as u64,
+                standing: self.interests.table.len() as u64,
+                unindexed: self.interests.unindexed_interests() as u64,
+                requirements: self.interests.requirements.len() as u64,
+                named: self.interests.named.len() as u64,
+                gap_bytes: self.interests.gap_bytes as u64,
                 selector_bytes: self.clients.selector_bytes as u64,
-                owed: self.weights.owed as u64,
+                owed: self.interests.owed as u64,
                 withdrawals: self.withdrawals.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
-                owed: self.requirements.iter().map(|id| self.owed_len(id) as u64).sum(),
+                owed: self
+                    .interests
+                    .requirements
+                    .iter()
+                    .map(|id| self.interests.owed_len(id) as u64)
+                    .sum(),
             }),
-            named_requirements: self.requirement_stats(),
+            named_requirements: self.interests.requirement_stats(&self.clients, &self.timers),
             awaited: self.awaited.stat(),
             until_gone: self.components.stat(),
-            broken_requirements: self.broken_stats(),
+            broken_requirements: self.interests.broken_stats(&self.clients, &self.timers),
             clients_connected: self.clients.table.len() as u64,
             clients: self.clients.client_stats(&self.ledger),
             schemas: self.schema_stats(),
@@ -471,11 +479,26 @@ impl Core {
         }
     }
 
-    fn requirement_stats(&self) -> Vec<RequirementStat> {
+    fn schema_stats(&self) -> Vec<SchemaStat> {
+        let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
+            name: schema.name().to_owned(),
+            generation: schema.generation(),
+            fingerprint: schema.fingerprint().to_string(),
+        };
+        self.config.schemas.iter().map(describe).collect()
+    }
+}
+
+fn shown_selector(requirement: &Requirement) -> String {
+    requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
+}
+
+impl InterestTable {
+    pub(in crate::core) fn requirement_stats(&self, clients: &ClientTable, timers: &Timers) -> Vec<RequirementStat> {
         let named = self.named.values().filter_map(|&id| self.requirement_ref(id));
         let mut bytes_left = REQUIREMENT_BYTES_SHOWN;
         let mut shown = Vec::new();
-        for stat in named.filter_map(|requirement| self.requirement_stat(requirement)) {
+        for stat in named.filter_map(|requirement| self.requirement_stat(clients, timers, requirement)) {
             let members = stat.group.as_ref().map_or(0, |group| group.members.len());
             let bytes = 512 + stat.name.len() + stat.selector.len() + 512 * members;
             if bytes > bytes_left {
@@ -487,7 +510,12 @@ impl Core {
         shown
     }
 
-    fn requirement_stat(&self, requirement: &Requirement) -> Option<RequirementStat> {
+    pub(in crate::core) fn requirement_stat(
+        &self,
+        clients: &ClientTable,
+        timers: &Timers,
+        requirement: &Requirement,
+    ) -> Option<RequirementStat> {
         let named = requirement.named()?;
         let reader = requirement.reader.and_then(|reader| self.following_ref(reader));
         let reader = reader.map(|following| following.client);
@@ -500,13 +528,16 @@ impl Core {
             owed_bytes: requirement.owed_bytes,
             in_flight: requirement.in_flight,
             oldest_owed: oldest.map(|(sequence, _)| sequence),
-            oldest_owed_age_s: oldest.map(|(_, since)| seconds(self.timers.now.saturating_sub(since))),
+            oldest_owed_age_s: oldest.map(|(_, since)| seconds(timers.now.saturating_sub(since))),
             lost: requirement.lost.len(),
             users: named.users.len() as u32,
-            reader: reader.and_then(|client| self.clients.reader_stat(client)),
-            group: requirement.group.as_deref().map(|group| self.group_stat(group)),
-            age_s: seconds(self.timers.now.saturating_sub(named.made)),
-            last_release_age_s: named.last_release.map(|at| seconds(self.timers.now.saturating_sub(at))),
+            reader: reader.and_then(|client| clients.reader_stat(client)),
+            group: requirement
+                .group
+                .as_deref()
+                .map(|group| self.group_stat(clients, group)),
+            age_s: seconds(timers.now.saturating_sub(named.made)),
+            last_release_age_s: named.last_release.map(|at| seconds(timers.now.saturating_sub(at))),
             broken: requirement.broken.is_some(),
             on_full: if requirement.bounds.breaks_on_full {
                 "break"
@@ -516,11 +547,11 @@ impl Core {
             quota_bytes: requirement.bounds.quota,
             stuck_after_s: seconds(requirement.bounds.stuck_after),
             time_to_live_s: named.time_to_live.map(seconds),
-            lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(self.timers.now))),
+            lapses_in_s: named.lapses.map(|at| seconds(at.saturating_sub(timers.now))),
         })
     }
 
-    fn broken_stats(&self) -> Vec<BrokenStat> {
+    pub(in crate::core) fn broken_stats(&self, clients: &ClientTable, timers: &Timers) -> Vec<BrokenStat> {
         let all = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
         let stats = all.filter_map(|requirement| {
             let broken = requirement.broken.as_ref()?;
@@ -529,19 +560,19 @@ impl Core {
                 selector: shown_selector(requirement),
                 client: self
                     .person_of(requirement)
-                    .and_then(|client| self.clients.reader_stat(client)),
+                    .and_then(|client| clients.reader_stat(client)),
                 why: broken.why.clone(),
-                age_s: seconds(self.timers.now.saturating_sub(broken.since)),
+                age_s: seconds(timers.now.saturating_sub(broken.since)),
                 lost: requirement.lost.len(),
             })
         });
         stats.take(BROKEN_SHOWN).collect()
     }
 
-    fn group_stat(&self, group: &Group) -> GroupStat {
+    pub(in crate::core) fn group_stat(&self, clients: &ClientTable, group: &Group) -> GroupStat {
         let member = |follow: u32| {
             let following = self.following_ref(follow)?;
-            let peer = self.clients.get(following.client)?.peer.clone()?;
+            let peer = clients.get(following.client)?.peer.clone()?;
             Some(MemberStat {
                 client: following.client,
                 name: peer.name,
@@ -557,17 +588,4 @@ impl Core {
             members: group.members.iter().filter_map(member).take(MEMBERS_SHOWN).collect(),
         }
     }
-
-    fn schema_stats(&self) -> Vec<SchemaStat> {
-        let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
-            name: schema.name().to_owned(),
-            generation: schema.generation(),
-            fingerprint: schema.fingerprint().to_string(),
-        };
-        self.config.schemas.iter().map(describe).collect()
-    }
-}
-
-fn shown_selector(requirement: &Requirement) -> String {
-    requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
 }

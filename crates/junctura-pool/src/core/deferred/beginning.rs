@@ -12,19 +12,19 @@ use crate::core::interests::requirement::Requirement;
 /// The objects that a requirement has yet to be owed.
 pub(in crate::core) struct Beginning {
     /// In the order of the index, the next last.
-    pub(super) left: Vec<u32>,
+    pub(in crate::core) left: Vec<u32>,
     /// The newest version then: one with a higher number came later.
     pub(super) newest: u64,
     /// The requests that are answered at its end.
-    askers: Vec<Asker>,
+    pub(in crate::core) askers: Vec<Asker>,
 }
 
 /// A request that stands by a requirement until that has begun.
-struct Asker {
-    client: u32,
-    request: u64,
+pub(in crate::core) struct Asker {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
     /// It becomes a member then: its window, and whether it ends when it has caught up.
-    joins: Option<(u32, bool)>,
+    pub(in crate::core) joins: Option<(u32, bool)>,
 }
 
 impl Beginning {
@@ -51,7 +51,7 @@ impl Beginning {
         follow: &Follow<'_>,
         fx: &mut impl Effects,
     ) -> Result<bool> {
-        if !is_new || core.requirement_ref(id).is_none_or(Requirement::has_begun) {
+        if !is_new || core.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
             return Ok(false);
         }
         core.use_named(id, client, request)?;
@@ -60,7 +60,11 @@ impl Beginning {
             request,
             joins: Some((follow.window, follow.until_live)),
         };
-        if let Some(beginning) = core.requirement_mut(id).and_then(|one| one.beginning.as_mut()) {
+        if let Some(beginning) = core
+            .interests
+            .requirement_mut(id)
+            .and_then(|one| one.beginning.as_mut())
+        {
             beginning.askers.push(asker);
         }
         core.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
@@ -79,7 +83,7 @@ impl Asker {
         let Some((window, until_live)) = joins else {
             return fx.reply(client, request, &Reply::Began(core.objects.sequence));
         };
-        core.end_use(id, client, request);
+        core.interests.end_use(&mut core.timers, id, client, request);
         core.clients.settle_pending(&mut core.timers, client, request);
         let follow = Follow {
             window,
@@ -93,31 +97,20 @@ impl Asker {
 }
 
 impl Core {
-    /// Whether a request is answered when its requirement is owed all that was there.
-    pub(in crate::core) fn begins_later(&mut self, id: u32, asker: (u32, u64)) -> bool {
-        let beginning = self.requirement_mut(id).and_then(|one| one.beginning.as_mut());
-        let asker = Asker {
-            client: asker.0,
-            request: asker.1,
-            joins: None,
-        };
-        beginning.map(|beginning| beginning.askers.push(asker)).is_some()
-    }
-
     /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
     pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
-        let Some(id) = self.still(Some(which)) else {
+        let Some(id) = self.interests.still(Some(which)) else {
             return false;
         };
         if owe_one_more(self, id) {
             return true;
         }
-        let requirement = self.requirement_mut(id);
+        let requirement = self.interests.requirement_mut(id);
         let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
             return false;
         };
         // What is retained until it comes was kept so far, and is owed now.
-        if let Some(named) = self.requirement_ref(id).and_then(Requirement::named) {
+        if let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) {
             let name = named.name.clone();
             self.awaited.came(&name);
         }
@@ -130,33 +123,31 @@ impl Core {
     /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
     pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
         (0..count).all(|_| owe_one_more(self, id));
-        self.requirement_ref(id).is_none_or(|one| one.to_be_owed() == 0)
+        self.interests
+            .requirement_ref(id)
+            .is_none_or(|one| one.to_be_owed() == 0)
     }
 
     /// A reader comes before a requirement is owed all that was there: it is so first.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
-        let which = self.refer(id);
+        let which = self.interests.refer(id);
         while self.owe_next(which, fx) {}
-    }
-
-    /// Takes back the objects that a requirement that ends has yet to be owed.
-    pub(in crate::core) fn forget_beginning(&mut self, requirement: &Requirement) {
-        if let Some(beginning) = &requirement.beginning {
-            self.weights.owed -= beginning.left.len();
-            self.memory_freed |= !self.stalled.is_empty();
-        }
     }
 }
 
 /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
 fn owe_one_more(core: &mut Core, id: u32) -> bool {
-    let Some(beginning) = core.requirement_mut(id).and_then(|one| one.beginning.as_mut()) else {
+    let Some(beginning) = core
+        .interests
+        .requirement_mut(id)
+        .and_then(|one| one.beginning.as_mut())
+    else {
         return false;
     };
     let (next, newest) = (beginning.left.pop(), beginning.newest);
     let Some(object) = next else { return false };
     let was_there = core.was_there(object, newest);
-    core.weigh_owed_no_more();
+    core.interests.weigh_owed_no_more();
     if was_there {
         core.owe_from_the_start(id, object);
     }

@@ -16,7 +16,7 @@
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
 //! goes, nobody is broken for want of memory.
 
-mod beginning;
+pub(in crate::core) mod beginning;
 mod unfinished;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -196,7 +196,7 @@ impl Core {
             return;
         }
         for interest in delivering {
-            match self.interests.get(interest as usize) {
+            match self.interests.get(interest) {
                 Some(Interest::Follow(_)) => self.pump(interest, fx),
                 Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
                 // It has ended, and another may have its number.

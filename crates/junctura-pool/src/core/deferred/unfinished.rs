@@ -56,7 +56,7 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
             Some((UnfinishedChange::Retire(client, request), numbers(left, newest)))
         }
         &Part::Owe(id) => {
-            let requirement = core.requirement_ref(core.still(Some(id))?)?;
+            let requirement = core.interests.requirement_ref(core.interests.still(Some(id))?)?;
             let beginning = requirement.beginning.as_ref()?;
             let of = requirement.named().map(|named| named.name.clone());
             let change = UnfinishedChange::Begin(of.map_or_else(|| Ok(requirement.client()), Err));

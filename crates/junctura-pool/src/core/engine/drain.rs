@@ -115,6 +115,7 @@ impl Core {
         let refusal = Reply::Failed(Failure::from(&error));
         let demands: Vec<_> = self
             .interests
+            .table
             .iter()
             .filter_map(|(id, interest)| match interest {
                 Interest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
@@ -145,7 +146,7 @@ impl Core {
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let Some(drain) = &self.drain else { return };
         let is_late = drain.until.is_some_and(|until| until <= self.timers.now);
-        if drain.ending.is_none() && self.weights.owed > 0 && !is_late {
+        if drain.ending.is_none() && self.interests.owed > 0 && !is_late {
             return;
         }
         let left = drain.ending.is_none().then(|| self.what_is_left());
@@ -172,12 +173,13 @@ impl Core {
     /// What requirements are owed, in words; `None`: nothing.
     fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
+            .interests
             .requirements
             .iter()
             .map(|id| {
                 (
                     id,
-                    self.owed_len(id) + self.requirement_ref(id).map_or(0, Requirement::to_be_owed),
+                    self.interests.owed_len(id) + self.interests.requirement_ref(id).map_or(0, Requirement::to_be_owed),
                 )
             })
             .filter(|&(_, count)| count > 0)
@@ -189,7 +191,7 @@ impl Core {
         let mut who: Vec<String> = owing
             .iter()
             .take(NAMED_MAX)
-            .map(|&(id, count)| format!("{} ({count})", self.owner_of(id)))
+            .map(|&(id, count)| format!("{} ({count})", self.interests.owner_of(&self.clients, id)))
             .collect();
         if owing.len() > NAMED_MAX {
             who.push(format!("and {} other requirements", owing.len() - NAMED_MAX));

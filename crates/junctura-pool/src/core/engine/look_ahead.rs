@@ -69,7 +69,10 @@ impl Core {
             Request::Demand(demand) => (demand.requirement, demand.requirement_name.as_deref()),
             _ => return None,
         };
-        self.requirement_of(client, number, name).ok().flatten()
+        self.interests
+            .requirement_of(&self.clients, client, number, name)
+            .ok()
+            .flatten()
     }
 
     /// Whether there is so much to look at that it is worth it.
@@ -85,7 +88,7 @@ impl Core {
             return false;
         }
         // What cannot be read is refused by the request.
-        let Ok(selectors) = self.selectors(text) else {
+        let Ok(selectors) = self.interests.selectors(text) else {
             return false;
         };
         let looks = 1 + selectors.standing_bytes() / LOOK_BYTES;

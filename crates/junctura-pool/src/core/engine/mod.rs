@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use junctura_memory::ledger::{self, Ledger};
-use junctura_model::index::Interests;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
@@ -23,11 +22,8 @@ use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timers;
-use crate::core::interests::interest::Interest;
-use crate::core::interests::interest::Prepared;
-use crate::core::interests::ordered_ids::OrderedIds;
+use crate::core::interests::table::InterestTable;
 use crate::core::memory::lease_queue::LeaseQueue;
-use crate::core::memory::weight::{Standing, Weights};
 use crate::core::objects::retention_by_name::Awaited;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdraw::Withdrawal;
@@ -39,22 +35,8 @@ pub struct Core {
     pub(in crate::core) config: Arc<Config>,
     pub(in crate::core) clients: ClientTable,
     pub(in crate::core) objects: ObjectTable,
-    pub(in crate::core) interests: Slab<Interest>,
-    pub(in crate::core) prepared: Option<Prepared>,
-    /// By the number of an interest.
-    pub(in crate::core) standing: Vec<Standing>,
-    pub(in crate::core) weights: Weights,
-    /// Per schema: which standing selectors an offer could match.
-    pub(in crate::core) matching: Vec<Interests<u32>>,
-    /// Requirements among the interests.
-    pub(in crate::core) requirements: OrderedIds,
-    /// Of them, those with a name.
-    pub(in crate::core) named: BTreeMap<String, u32>,
-    /// Bytes that are kept for naming what requirements will not get.
-    pub(in crate::core) gap_bytes: usize,
-    /// Subscriptions that want to hear of clients or of requirements.
-    pub(in crate::core) watchers: OrderedIds,
-    pub(in crate::core) breakers: crate::core::interests::stuck::Breakers,
+    pub(in crate::core) interests: InterestTable,
+    pub(in crate::core) stuck_watch: crate::core::interests::stuck::StuckWatch,
     /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
     pub(in crate::core) recalled: BTreeMap<u32, crate::core::interests::stuck::Recall>,
     /// Leased segments in which nothing was put since they were leased, and by whom they are.
@@ -62,12 +44,8 @@ pub struct Core {
     pub(in crate::core) stalled: crate::core::memory::shortage::Stalled,
     /// Memory may have come free in this event.
     pub(in crate::core) memory_freed: bool,
-    /// Groups in which something waits again, or does not any more, since this event.
-    pub(in crate::core) stirred: Vec<u32>,
     /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
     pub(in crate::core) unblocked: Vec<u32>,
-    /// Subscriptions that want to hear of objects after they were offered.
-    pub(in crate::core) later_subscriptions: u32,
     pub(in crate::core) ledger: Ledger,
     /// Where payloads go that memory has no room for, if there is such a place.
     pub(in crate::core) tier: Option<crate::core::memory::spill::Tier>,
@@ -88,10 +66,6 @@ pub struct Core {
     pub(in crate::core) components: Components,
     pub(in crate::core) count: crate::core::clients::stat::Counters,
     pub(in crate::core) freed: crate::core::objects::object::Freed,
-    pub(in crate::core) matched: Vec<u32>,
-    /// How often a requirement was asked what it is owed.
-    #[cfg(test)]
-    pub(in crate::core) looks: std::cell::Cell<u64>,
 }
 
 impl Core {
@@ -121,23 +95,13 @@ impl Core {
         Ok(Self {
             clients: ClientTable::new(&config),
             objects: ObjectTable::new(&config),
-            interests: Slab::new(),
-            prepared: None,
-            standing: Vec::new(),
-            weights: Weights::default(),
-            matching: (0..schemas).map(|_| Interests::default()).collect(),
-            requirements: OrderedIds::default(),
-            named: BTreeMap::new(),
-            gap_bytes: 0,
-            watchers: OrderedIds::default(),
-            breakers: crate::core::interests::stuck::Breakers::default(),
+            interests: InterestTable::new(&config),
+            stuck_watch: crate::core::interests::stuck::StuckWatch::default(),
             recalled: BTreeMap::new(),
             unused: BTreeMap::new(),
             stalled: crate::core::memory::shortage::Stalled::default(),
             memory_freed: false,
-            stirred: Vec::new(),
             unblocked: Vec::new(),
-            later_subscriptions: 0,
             ledger: Ledger::new(ledger::Limits {
                 segments_per_client: config.limits.segments_per_client as u32,
                 ..ledger::Limits::new(config.budget_bytes)
@@ -160,9 +124,6 @@ impl Core {
             components: Components::new(&config.until_gone),
             count: crate::core::clients::stat::Counters::default(),
             freed: crate::core::objects::object::Freed::default(),
-            matched: Vec::new(),
-            #[cfg(test)]
-            looks: std::cell::Cell::default(),
             config,
         })
     }
@@ -188,7 +149,7 @@ impl Core {
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.answer_those_in_turn(fx);
-            if let Some(group) = self.stirred.pop() {
+            if let Some(group) = self.interests.stirred.pop() {
                 self.hand_out(group, fx);
             } else if self.awaited.has_news() {
                 self.let_unneeded_go(fx);
@@ -415,13 +376,16 @@ impl Core {
     /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.table.is_empty() && self.objects.is_empty() && self.named.is_empty() && !self.bundles.has_open()
+        self.clients.table.is_empty()
+            && self.objects.is_empty()
+            && self.interests.named.is_empty()
+            && !self.bundles.has_open()
     }
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
-        let have_records = std::mem::take(&mut self.objects.came_free) && !self.stalled.is_empty();
-        std::mem::take(&mut self.memory_freed) || have_records
+        let have_more = std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.interests.came_free);
+        std::mem::take(&mut self.memory_freed) || (have_more && !self.stalled.is_empty())
     }
 
     /// Changes limits in the middle of a test.
@@ -429,6 +393,7 @@ impl Core {
     pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
         change(Arc::make_mut(&mut self.config));
         self.objects.config = Arc::clone(&self.config);
+        self.interests.config = Arc::clone(&self.config);
         self.clients.config = Arc::clone(&self.config);
     }
 
@@ -491,7 +456,7 @@ impl Core {
         match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.end_use(id, client, which),
+            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, which),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {

@@ -37,12 +37,17 @@ impl Core {
                 format!("a client may hold {limit} unreleased"),
             ));
         }
-        let requirement = self.requirement_of(client, demand.requirement, demand.requirement_name.as_deref())?;
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            demand.requirement,
+            demand.requirement_name.as_deref(),
+        )?;
         if demand.incomplete && requirement.is_some() {
             let cause = "a requirement is owed what is visible; ask without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
-        if requirement.is_some_and(|id| self.group_ref(id).is_some()) {
+        if requirement.is_some_and(|id| self.interests.group_ref(id).is_some()) {
             let cause = "which member gets which object is the group's choice: follow it";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
@@ -87,7 +92,7 @@ impl Core {
         if let Some(id) = found {
             let via = requirement.map(|id| Via {
                 follow: None,
-                requirement: Some(self.refer(id)),
+                requirement: Some(self.interests.refer(id)),
             });
             self.deliver(client, request, id, 0, via, fx);
             return Ok(());
@@ -103,7 +108,7 @@ impl Core {
         let waiting = Waiting {
             client,
             request,
-            requirement: requirement.map(|id| self.refer(id)),
+            requirement: requirement.map(|id| self.interests.refer(id)),
             selectors,
             incomplete: demand.incomplete,
         };
@@ -126,29 +131,17 @@ impl Core {
     }
 
     pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
             return;
         };
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         self.drop_interest(id);
         self.clients.settle_pending(&mut self.timers, client, request);
-        let via = self.still(requirement).map(|_| Via {
+        let via = self.interests.still(requirement).map(|_| Via {
             follow: None,
             requirement,
         });
         self.deliver(client, request, object, 0, via, fx);
-    }
-
-    /// A demand waits through a requirement, or not any more.
-    pub(in crate::core) fn demand_waits(&mut self, requirement: u32, begins: bool) {
-        if let Some(through) = self.requirement_mut(requirement) {
-            through.demands = if begins {
-                through.demands + 1
-            } else {
-                through.demands - 1
-            };
-            self.wind(requirement);
-        }
     }
 
     pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
@@ -156,7 +149,7 @@ impl Core {
             return;
         };
         let id = *id;
-        let Some(Interest::Demand(waiting)) = self.interests.get(id as usize) else {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
             return;
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");

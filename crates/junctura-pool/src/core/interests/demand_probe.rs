@@ -16,7 +16,6 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 
 use crate::Effects;
 use crate::core::engine::Core;
-use crate::core::interests::interest::Interest;
 use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
 
@@ -37,7 +36,7 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let identity = self.objects.identify(wanted.schema, &wanted.record)?;
-        let count = self.count_wanting(wanted.schema, &wanted.record);
+        let count = self.interests.count_wanting(wanted.schema, &wanted.record);
         if count == 0 && wanted.declines {
             let declined = Declined {
                 schema: wanted.schema,
@@ -48,21 +47,6 @@ impl Core {
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
-    }
-
-    /// How many interests would be given an object of this record.
-    pub(in crate::core) fn count_wanting(&mut self, schema: u16, record: &[u8]) -> u64 {
-        let mut matched = std::mem::take(&mut self.matched);
-        matched.clear();
-        self.matching[usize::from(schema)].matches(RecordRef::trusted(record), &mut matched);
-        let wants = |id: &&u32| match self.interests.get(**id as usize) {
-            Some(Interest::Demand(_) | Interest::Follow(_)) => true,
-            Some(Interest::Requirement(requirement)) => requirement.broken.is_none(),
-            Some(Interest::Subscription(_)) | None => false,
-        };
-        let count = matched.iter().filter(wants).count() as u64;
-        self.matched = matched;
-        count
     }
 
     /// Nothing wants an object, and its producer leaves it.
@@ -111,7 +95,7 @@ impl Core {
 
     fn tell_of_declined(&mut self, client: u32, what: Declined<'_>, event: u32, fx: &mut impl Effects) {
         let mut matched = Vec::new();
-        self.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
+        self.interests.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
         for id in matched {
             if !self.hears(id, event, fx) {
                 continue;
@@ -127,7 +111,7 @@ impl Core {
                 client: self.clients.wire_peer(client),
                 ..Happened::default()
             };
-            self.count.events += u64::from(self.tell(id, happened, fx));
+            self.count.events += u64::from(self.interests.tell(id, happened, fx));
         }
     }
 }

@@ -25,7 +25,6 @@ use crate::core::deferred::{Beginning, Part};
 use crate::core::engine::Core;
 use crate::core::interests::group::Member;
 use crate::core::interests::interest::Interest;
-use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::State;
 use crate::core::objects::order::{Incremental, Sorting};
 
@@ -38,14 +37,14 @@ pub(in crate::core) struct Following {
     pub(in crate::core) requirement: Option<u32>,
     /// Where it is a group's: its objects come from what waits there, and not from a queue of its own.
     pub(in crate::core) member: Option<Member>,
-    sorting: Sorting,
+    pub(in crate::core) sorting: Sorting,
     pub(in crate::core) window: u32,
     pub(in crate::core) in_flight: u32,
     /// It ends when it has caught up.
-    until_live: bool,
+    pub(in crate::core) until_live: bool,
     /// `None` once the follow is live.
-    first_phase: Option<Incremental>,
-    live: VecDeque<u32>,
+    pub(in crate::core) first_phase: Option<Incremental>,
+    pub(in crate::core) live: VecDeque<u32>,
 }
 
 impl Following {
@@ -80,7 +79,7 @@ impl Following {
     }
 
     /// The group that it is a member of.
-    fn group(&self) -> Option<u32> {
+    pub(in crate::core) fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())
     }
 
@@ -91,7 +90,7 @@ impl Following {
 }
 
 /// The next step of a follow.
-enum Next {
+pub(in crate::core) enum Next {
     /// An object of the first phase.
     First(u32),
     /// The first phase is over.
@@ -117,7 +116,7 @@ impl Core {
                 "a follow holds at least one object",
             ));
         }
-        let selectors = self.selectors(&follow.selector)?;
+        let selectors = self.interests.selectors(&follow.selector)?;
         let sorting = self.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
             if Beginning::joins_later(self, group, (client, request), follow, fx)? {
@@ -126,7 +125,12 @@ impl Core {
             self.end_beginning(group.0, fx);
             return self.join_group(group, client, request, follow, fx);
         }
-        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            follow.requirement,
+            follow.requirement_name.as_deref(),
+        )?;
         if let Some(id) = requirement {
             self.end_beginning(id, fx);
         }
@@ -145,7 +149,11 @@ impl Core {
             _ => self.objects.sequence,
         };
         let (first, live, missed) = match (requirement, cursor) {
-            (Some(id), _) => (Incremental::new(self.owed_waiting(id)?), Vec::new(), Vec::new()),
+            (Some(id), _) => (
+                Incremental::new(self.interests.owed_waiting(&self.clients, id)?),
+                Vec::new(),
+                Vec::new(),
+            ),
             (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
             (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
             (None, Some(cursor)) => {
@@ -167,9 +175,10 @@ impl Core {
             live: live.into(),
         };
         let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
-        self.watch_queue(id);
+        self.interests.watch_queue(&mut self.objects, id);
         if let Some(requirement) = requirement {
-            self.read_requirement_by(requirement, Some(id));
+            self.interests
+                .read_requirement_by(&mut self.timers, requirement, Some(id));
         }
         fx.reply(client, request, &Reply::Began(since));
         self.objects.tell_missed(&mut self.count, client, request, &missed, fx);
@@ -179,30 +188,6 @@ impl Core {
         }
         self.pump(id, fx);
         Ok(())
-    }
-
-    fn watch_queue(&mut self, id: u32) {
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
-            return;
-        };
-        let first = following.first_phase.iter().flat_map(Incremental::iter);
-        for object in first.chain(following.live.iter().copied()) {
-            self.objects[object].watchers += 1;
-        }
-    }
-
-    pub(in crate::core) fn following(&mut self, id: u32) -> Option<&mut Following> {
-        match self.interests.get_mut(id as usize) {
-            Some(Interest::Follow(following)) => Some(following),
-            _ => None,
-        }
-    }
-
-    pub(in crate::core) fn following_ref(&self, id: u32) -> Option<&Following> {
-        match self.interests.get(id as usize) {
-            Some(Interest::Follow(following)) => Some(following),
-            _ => None,
-        }
     }
 
     /// The group of a follow that is to be a member's.
@@ -215,8 +200,13 @@ impl Core {
             }
             return self.group_of(client, request, name, follow).map(Some);
         }
-        let requirement = self.requirement_of(client, follow.requirement, follow.requirement_name.as_deref())?;
-        let Some(id) = requirement.filter(|&id| self.group_ref(id).is_some()) else {
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            follow.requirement,
+            follow.requirement_name.as_deref(),
+        )?;
+        let Some(id) = requirement.filter(|&id| self.interests.group_ref(id).is_some()) else {
             return Ok(None);
         };
         match &follow.requirement_name {
@@ -231,7 +221,7 @@ impl Core {
     /// A new object for a follow.
     pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
-        let Some(following) = self.following(id).filter(|one| !one.is_closing()) else {
+        let Some(following) = self.interests.following(id).filter(|one| !one.is_closing()) else {
             return;
         };
         if following.live.len() >= limit {
@@ -248,7 +238,9 @@ impl Core {
 
     /// One delivery of a follow was released.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.following(id) else { return };
+        let Some(following) = self.interests.following(id) else {
+            return;
+        };
         if let Some(group) = following.group() {
             return self.hand_is_free(id, group, fx);
         }
@@ -259,10 +251,10 @@ impl Core {
     /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
     /// with one message is there, so that it goes in order.
     pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
-        match self.following_ref(id).and_then(Following::group) {
+        match self.interests.following_ref(id).and_then(Following::group) {
             Some(group) => {
-                self.take_out_of_hand(id);
-                self.stir(group);
+                self.interests.take_out_of_hand(id);
+                self.interests.stir(group);
             }
             None => self.window_opens(id, fx),
         }
@@ -277,10 +269,10 @@ impl Core {
             return;
         }
         for follow in std::mem::take(&mut state.paused) {
-            match self.following_ref(follow).and_then(Following::group) {
+            match self.interests.following_ref(follow).and_then(Following::group) {
                 None => self.pump(follow, fx),
                 Some(group) => {
-                    self.seat(follow);
+                    self.interests.seat(follow);
                     self.hand_out(group, fx);
                 }
             }
@@ -291,10 +283,12 @@ impl Core {
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         while self.backlog.may_deliver(id)
-            && let Some(next) = self.next_of_follow(id)
+            && let Some(next) = self.interests.next_of_follow(&self.objects, &mut self.clients, id)
         {
             self.backlog.count_delivery();
-            let Some(following) = self.following(id) else { return };
+            let Some(following) = self.interests.following(id) else {
+                return;
+            };
             let (via_requirement, is_closing) = (following.requirement, following.is_closing());
             let (object, first_phase) = match next {
                 Next::First(object) => (object, true),
@@ -312,11 +306,11 @@ impl Core {
             self.see_off(object, fx);
             let entry = &self.objects[object];
             let deliverable = match via_requirement {
-                Some(requirement) => self.is_owed(requirement, object),
+                Some(requirement) => self.interests.is_owed(&self.objects, requirement, object),
                 None => entry.is_visible(),
             };
             if !deliverable {
-                let newer_comes = !is_closing && self.is_followed_by_newer(id, object);
+                let newer_comes = !is_closing && self.interests.is_followed_by_newer(&self.objects, id, object);
                 if via_requirement.is_none() && !newer_comes {
                     gone.push(object);
                 } else {
@@ -325,12 +319,14 @@ impl Core {
                 continue;
             }
             self.flush_gap(id, &mut gone, fx);
-            let Some(following) = self.following(id) else { return };
+            let Some(following) = self.interests.following(id) else {
+                return;
+            };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
             let via = Via {
-                follow: Some(self.refer(id)),
-                requirement: via_requirement.map(|requirement| self.refer(requirement)),
+                follow: Some(self.interests.refer(id)),
+                requirement: via_requirement.map(|requirement| self.interests.refer(requirement)),
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
             self.deliver(client, request, object, flags, Some(via), fx);
@@ -339,54 +335,14 @@ impl Core {
         self.flush_gap(id, &mut gone, fx);
     }
 
-    /// What comes next in a follow, as far as its window is open.
-    fn next_of_follow(&mut self, id: u32) -> Option<Next> {
-        let following = self.following(id)?;
-        let (client, has_room) = (following.client, following.in_flight < following.window);
-        match &following.first_phase {
-            None if following.live.is_empty() => return following.is_closing().then_some(Next::Over),
-            Some(phase) if phase.is_empty() => {
-                following.first_phase = None;
-                return Some(Next::Live);
-            }
-            _ if !has_room => return None,
-            _ => {}
-        }
-        if !self.clients.may_hold_more(client) {
-            if let Some(state) = self.clients.get_mut(client) {
-                state.paused.insert(id);
-            }
-            return None;
-        }
-        let following = self.following(id)?;
-        if following.first_phase.is_none() {
-            return following.live.pop_front().map(Next::Later);
-        }
-        let mut phase = following.first_phase.take()?;
-        let next = self.next_of_phase(id, &mut phase);
-        self.following(id)?.first_phase = Some(phase);
-        next.map(Next::First)
-    }
-
-    fn next_of_phase(&self, id: u32, phase: &mut Incremental) -> Option<u32> {
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
-            return None;
-        };
-        let sequence = |id: u32| self.objects[id].sequence;
-        phase.next(|a, b| match following.requirement {
-            Some(_) => sequence(a).cmp(&sequence(b)),
-            None => self.objects.compare(&following.sorting, a, b),
-        })
-    }
-
     /// The first phase is over.
     pub(in crate::core) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.following(id) else {
+        let Some(following) = self.interests.following(id) else {
             return;
         };
         let (client, request, is_to_end) = (following.client, following.request, following.until_live);
         let is_closing = following.is_closing();
-        self.weigh_queue_no_more(id);
+        self.interests.weigh_queue_no_more(&mut self.clients, id);
         fx.reply(client, request, &Reply::Live);
         if is_closing {
             self.leave_out_superseded(id);
@@ -397,7 +353,7 @@ impl Core {
     }
 
     fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
-        if let Some(following) = self.following(id) {
+        if let Some(following) = self.interests.following(id) {
             let (client, request) = (following.client, following.request);
             let error = Error::new(Code::Closed, "follow", "it was asked to end here");
             self.end_from_here(id, client, request, &error, fx);
@@ -406,45 +362,26 @@ impl Core {
 
     /// Of what stands in a follow's queue, what is followed there by a newer version.
     fn leave_out_superseded(&mut self, id: u32) {
-        let Some(following) = self.following(id).filter(|one| one.requirement.is_none()) else {
+        let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
             return;
         };
         let queue = std::mem::take(&mut following.live);
         let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
             .into_iter()
-            .partition(|&object| self.is_followed_by_newer(id, object));
+            .partition(|&object| self.interests.is_followed_by_newer(&self.objects, id, object));
         for object in left_out {
             self.objects.unwatch(object);
         }
-        if let Some(following) = self.following(id) {
+        if let Some(following) = self.interests.following(id) {
             following.live = stays;
         }
-    }
-
-    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
-    /// told of if that is gone. Where the newest does not match, nothing more would come.
-    fn is_followed_by_newer(&self, id: u32, object: u32) -> bool {
-        let object = &self.objects[object];
-        let Some(Interest::Follow(following)) = self.interests.get(id as usize) else {
-            return false;
-        };
-        if object.state != State::Superseded {
-            return false;
-        }
-        let newest = match self.objects.find_key(object.key) {
-            Some(Filed::Object(newest)) => self.objects[newest].record(),
-            Some(Filed::Tombstone(newest)) => self.objects.tombstones.record(self.objects.tombstones.get(newest)),
-            None => return false,
-        };
-        let selector = following.selectors.of(usize::from(object.schema));
-        selector.is_some_and(|selector| selector.matches(newest))
     }
 
     fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
         if gone.is_empty() {
             return;
         }
-        if let Some(following) = self.following(id) {
+        if let Some(following) = self.interests.following(id) {
             let (client, request) = (following.client, following.request);
             self.tell_gap(client, request, gone, fx);
         }
@@ -479,8 +416,11 @@ impl Core {
             }
         }
         match (following.requirement, &following.member) {
-            (Some(requirement), Some(member)) => self.leave_group(id, requirement, member, &following),
-            (Some(requirement), None) => self.read_requirement_by(requirement, None),
+            (Some(requirement), Some(member)) => {
+                self.interests
+                    .leave_group(&mut self.timers, id, requirement, member, &following)
+            }
+            (Some(requirement), None) => self.interests.read_requirement_by(&mut self.timers, requirement, None),
             (None, _) => {}
         }
         if let Some(state) = self.clients.get_mut(following.client) {

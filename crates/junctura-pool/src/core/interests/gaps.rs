@@ -10,24 +10,23 @@ use junctura_wire::body::{Gap, ObjectName};
 use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::interests::follow::send_gap;
-use crate::core::interests::requirement::{Requirement, Whose};
 
 /// What the next reader is to be told that it will not get.
 #[derive(Default)]
 pub(in crate::core) struct Lost {
-    items: Vec<LostObject>,
-    bytes: usize,
+    pub(in crate::core) items: Vec<LostObject>,
+    pub(in crate::core) bytes: usize,
     /// It names as many as it may: what comes is counted.
-    is_full: bool,
+    pub(in crate::core) is_full: bool,
     /// By reason: how many more.
-    unnamed: Vec<(&'static str, u64)>,
+    pub(in crate::core) unnamed: Vec<(&'static str, u64)>,
 }
 
-struct LostObject {
-    schema: u16,
-    sequence: u64,
-    record: Vec<u8>,
-    reason: &'static str,
+pub(in crate::core) struct LostObject {
+    pub(in crate::core) schema: u16,
+    pub(in crate::core) sequence: u64,
+    pub(in crate::core) record: Vec<u8>,
+    pub(in crate::core) reason: &'static str,
 }
 
 impl LostObject {
@@ -70,79 +69,35 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         match self
+            .interests
             .requirement_ref(id)
-            .and_then(|requirement| self.hearer(requirement))
+            .and_then(|requirement| self.interests.hearer(requirement))
         {
             Some((client, request)) => {
                 let names = objects.iter().map(|&object| self.objects[object].name());
                 send_gap(&mut self.count, client, request, names, reason, fx);
             }
-            None => self.keep_gaps(id, objects, reason),
+            None => self.interests.keep_gaps(&self.objects, id, objects, reason),
         }
-    }
-
-    /// Whom a requirement's gaps are told, if anybody is there.
-    fn hearer(&self, requirement: &Requirement) -> Option<(u32, u64)> {
-        match (self.reading(requirement), &requirement.whose) {
-            (Some(following), _) => Some((following.client, following.request)),
-            (None, Whose::Client { client, request }) => Some((*client, *request)),
-            (None, Whose::Named(_)) => None,
-        }
-    }
-
-    pub(in crate::core) fn keep_gaps(&mut self, id: u32, objects: &[u32], reason: &'static str) {
-        const BYTES_EACH: usize = size_of::<LostObject>();
-        let (limit_each, limit) = (
-            self.config.limits.gap_bytes_per_requirement,
-            self.config.limits.gap_bytes,
-        );
-        for &object in objects {
-            let entry = &self.objects[object];
-            let (schema, sequence) = (entry.schema, entry.sequence);
-            let bytes = BYTES_EACH + entry.record.len();
-            let is_full = self.gap_bytes + bytes > limit;
-            let Some(requirement) = self.requirement_mut(id) else {
-                return;
-            };
-            requirement.lost.is_full |= requirement.lost.bytes + bytes > limit_each;
-            if is_full || requirement.lost.is_counted() {
-                requirement.lost.count(reason);
-                continue;
-            }
-            let record = self.objects[object].record.clone();
-            if let Some(requirement) = self.requirement_mut(id) {
-                requirement.lost.bytes += bytes;
-                requirement.lost.items.push(LostObject {
-                    schema,
-                    sequence,
-                    record,
-                    reason,
-                });
-                self.gap_bytes += bytes;
-            }
-        }
-    }
-
-    /// What was kept for a requirement is told, or nobody is to be told any more.
-    pub(in crate::core) fn forget_lost(&mut self, lost: &Lost) {
-        self.gap_bytes -= lost.bytes;
     }
 
     /// Tells what was kept to whoever is there to hear it.
     pub(in crate::core) fn tell_lost(&mut self, id: u32, fx: &mut impl Effects) {
         let Some((client, request)) = self
+            .interests
             .requirement_ref(id)
-            .and_then(|requirement| self.hearer(requirement))
+            .and_then(|requirement| self.interests.hearer(requirement))
         else {
             return;
         };
         let Some(lost) = self
+            .interests
             .requirement_mut(id)
             .map(|requirement| std::mem::take(&mut requirement.lost))
         else {
             return;
         };
-        self.forget_lost(&lost);
+        self.interests.forget_lost(&lost);
         for same in lost.items.chunk_by(|one, next| one.reason == next.reason) {
             let names = same.iter().map(LostObject::name);
             send_gap(&mut self.count, client, request, names, same[0].reason, fx);

@@ -37,22 +37,22 @@ pub(in crate::core) struct Group {
     /// The follows of its members, in the order in which they joined.
     pub(in crate::core) members: OrderedIds,
     /// Members with room, the next first.
-    ready: BTreeSet<Place>,
+    pub(in crate::core) ready: BTreeSet<Place>,
     /// Members that are not live, by the newest number when they joined.
-    joining: BTreeSet<(u64, u32)>,
+    pub(in crate::core) joining: BTreeSet<(u64, u32)>,
     /// Deliveries so far.
-    turns: u64,
+    pub(in crate::core) turns: u64,
 }
 
 /// How much a member has in hand, its last turn, and its follow.
-type Place = (u32, u64, u32);
+pub(in crate::core) type Place = (u32, u64, u32);
 
 /// What a follow knows of its membership.
 pub(in crate::core) struct Member {
-    turn: u64,
+    pub(in crate::core) turn: u64,
     /// The newest sequence number when it joined.
-    joined: u64,
-    is_live: bool,
+    pub(in crate::core) joined: u64,
+    pub(in crate::core) is_live: bool,
 }
 
 impl Group {
@@ -62,19 +62,11 @@ impl Group {
     }
 }
 
-fn place(id: u32, member: &Member, following: &Following) -> Place {
+pub(in crate::core) fn place(id: u32, member: &Member, following: &Following) -> Place {
     (following.in_flight, member.turn, id)
 }
 
 impl Core {
-    fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
-        self.requirement_mut(id)?.group.as_deref_mut()
-    }
-
-    pub(in crate::core) fn group_ref(&self, id: u32) -> Option<&Group> {
-        self.requirement_ref(id)?.group.as_deref()
-    }
-
     /// The group that a follow names: one that stands or, if it says on which terms, a new one. Also whether it is new.
     pub(in crate::core) fn group_of(
         &mut self,
@@ -84,8 +76,8 @@ impl Core {
         follow: &Follow<'_>,
     ) -> Result<(u32, bool)> {
         let Some(terms) = &follow.group_terms else {
-            let id = self.find_named(name)?;
-            return match self.group_ref(id) {
+            let id = self.interests.find_named(name)?;
+            return match self.interests.group_ref(id) {
                 Some(_) => Ok((id, false)),
                 None => Err(Error::new(
                     Code::Conflict,
@@ -105,9 +97,14 @@ impl Core {
             group: true,
             ..Require::default()
         };
-        let mut asked = self.named_requirement(name, &terms)?;
+        let mut asked = self.interests.named_requirement(&self.timers, name, &terms)?;
         // A follow says nothing of when a group is broken.
-        if let Some(standing) = self.named.get(name).and_then(|&id| self.requirement_ref(id)) {
+        if let Some(standing) = self
+            .interests
+            .named
+            .get(name)
+            .and_then(|&id| self.interests.requirement_ref(id))
+        {
             asked.bounds = standing.bounds;
         } else {
             self.may_come()?;
@@ -134,7 +131,11 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let ((requirement, is_new), joined) = (group, self.objects.sequence);
-        let Some(selectors) = self.requirement_ref(requirement).map(|it| it.selectors.clone()) else {
+        let Some(selectors) = self
+            .interests
+            .requirement_ref(requirement)
+            .map(|it| it.selectors.clone())
+        else {
             return Ok(());
         };
         let member = Member {
@@ -149,12 +150,12 @@ impl Core {
             self.unmake_named(requirement, name, fx);
         }
         let id = added?;
-        if let Some(group) = self.group_mut(requirement) {
+        if let Some(group) = self.interests.group_mut(requirement) {
             group.members.insert(id);
             group.joining.insert((joined, id));
         }
-        self.seat(id);
-        self.wind(requirement);
+        self.interests.seat(id);
+        self.interests.wind(&mut self.timers, requirement);
         fx.reply(client, request, &Reply::Began(joined));
         if is_new {
             self.tell_about_requirement(requirement, events::REQUIRED, Some(client), "", fx);
@@ -165,22 +166,19 @@ impl Core {
         Ok(())
     }
 
-    /// A member's follow is over. What its client has in hand stays with it.
-    pub(in crate::core) fn leave_group(&mut self, id: u32, requirement: u32, member: &Member, following: &Following) {
-        if let Some(group) = self.group_mut(requirement) {
-            group.members.remove(id);
-            group.ready.remove(&place(id, member, following));
-            group.joining.remove(&(member.joined, id));
-        }
-        self.wind(requirement);
-    }
-
     /// A new object: straight to a member with room, or to those that wait.
     pub(in crate::core) fn group_meets(&mut self, id: u32, sequence: u64, object: u32, fx: &mut impl Effects) {
-        let nothing_waits = self.group_ref(id).is_some_and(|group| group.waiting.is_empty());
-        match self.next_member(id).filter(|_| nothing_waits) {
+        let nothing_waits = self
+            .interests
+            .group_ref(id)
+            .is_some_and(|group| group.waiting.is_empty());
+        match self
+            .interests
+            .next_member(&mut self.clients, id)
+            .filter(|_| nothing_waits)
+        {
             Some(member) => self.hand_to(id, member, object, fx),
-            None => _ = self.group_mut(id).map(|group| group.waiting.insert(sequence)),
+            None => _ = self.interests.group_mut(id).map(|group| group.waiting.insert(sequence)),
         }
     }
 
@@ -188,44 +186,40 @@ impl Core {
     pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
         while self.backlog.may_deliver(id) {
             self.tell_live(id, fx);
-            let Some(&sequence) = self.group_ref(id).and_then(|group| group.waiting.first()) else {
+            let Some(&sequence) = self.interests.group_ref(id).and_then(|group| group.waiting.first()) else {
                 return;
             };
-            let Some(member) = self.next_member(id) else { return };
+            let Some(member) = self.interests.next_member(&mut self.clients, id) else {
+                return;
+            };
             self.backlog.count_delivery();
-            if let Some(group) = self.group_mut(id) {
+            if let Some(group) = self.interests.group_mut(id) {
                 group.waiting.pop_first();
             }
-            let Some(object) = self.requirement_ref(id).and_then(|it| it.object_of(sequence)) else {
+            let Some(object) = self.interests.requirement_ref(id).and_then(|it| it.object_of(sequence)) else {
                 continue;
             };
             self.see_off(object, fx);
-            if self.requirement_ref(id).and_then(|it| it.object_of(sequence)).is_none() {
+            if self
+                .interests
+                .requirement_ref(id)
+                .and_then(|it| it.object_of(sequence))
+                .is_none()
+            {
                 continue;
             }
             self.hand_to(id, member, object, fx);
         }
     }
 
-    /// Whose turn it is. Those whose client may hold no more step aside until it releases something.
-    fn next_member(&mut self, id: u32) -> Option<u32> {
-        loop {
-            let &(_, _, follow) = self.group_ref(id)?.ready.first()?;
-            let client = self.following_ref(follow)?.client;
-            if self.clients.may_hold_more(client) {
-                return Some(follow);
-            }
-            self.group_mut(id)?.ready.pop_first();
-            self.clients.get_mut(client)?.paused.insert(follow);
-        }
-    }
-
     fn hand_to(&mut self, id: u32, follow: u32, object: u32, fx: &mut impl Effects) {
-        self.unseat(follow);
-        let Some(group) = self.group_mut(id) else { return };
+        self.interests.unseat(follow);
+        let Some(group) = self.interests.group_mut(id) else {
+            return;
+        };
         group.turns += 1;
         let turn = group.turns;
-        let Some(following) = self.following(follow) else {
+        let Some(following) = self.interests.following(follow) else {
             return;
         };
         following.in_flight += 1;
@@ -233,93 +227,32 @@ impl Core {
         let Some(member) = &mut following.member else { return };
         member.turn = turn;
         let flags = if member.is_live { 0 } else { fixed::FIRST_PHASE };
-        self.seat(follow);
+        self.interests.seat(follow);
         let via = Via {
-            follow: Some(self.refer(follow)),
-            requirement: Some(self.refer(id)),
+            follow: Some(self.interests.refer(follow)),
+            requirement: Some(self.interests.refer(id)),
         };
         self.deliver(client, request, object, flags, Some(via), fx);
     }
 
-    /// A member that has room takes its place among the others.
-    pub(in crate::core) fn seat(&mut self, follow: u32) {
-        let Some(following) = self.following_ref(follow) else {
-            return;
-        };
-        if let (Some(member), Some(requirement)) = (&following.member, following.requirement)
-            && following.in_flight < following.window
-        {
-            let place = place(follow, member, following);
-            self.group_mut(requirement).map(|group| group.ready.insert(place));
-        }
-    }
-
-    fn unseat(&mut self, follow: u32) {
-        let Some(following) = self.following_ref(follow) else {
-            return;
-        };
-        if let (Some(member), Some(requirement)) = (&following.member, following.requirement) {
-            let place = place(follow, member, following);
-            self.group_mut(requirement).map(|group| group.ready.remove(&place));
-        }
-    }
-
     /// A member has released something, and may be given more.
     pub(in crate::core) fn hand_is_free(&mut self, follow: u32, requirement: u32, fx: &mut impl Effects) {
-        self.take_out_of_hand(follow);
+        self.interests.take_out_of_hand(follow);
         self.hand_out(requirement, fx);
     }
 
-    /// A member has one less in hand.
-    pub(in crate::core) fn take_out_of_hand(&mut self, follow: u32) {
-        self.unseat(follow);
-        if let Some(following) = self.following(follow) {
-            following.in_flight -= 1;
-        }
-        self.seat(follow);
-    }
-
     fn tell_live(&mut self, id: u32, fx: &mut impl Effects) {
-        while let Some(group) = self.group_mut(id)
+        while let Some(group) = self.interests.group_mut(id)
             && let Some(&(joined, follow)) = group.joining.first()
             && group.waiting.first().is_none_or(|&oldest| oldest > joined)
         {
             group.joining.pop_first();
-            if let Some(following) = self.following(follow)
+            if let Some(following) = self.interests.following(follow)
                 && let Some(member) = &mut following.member
             {
                 member.is_live = true;
                 self.go_live(follow, fx);
             }
-        }
-    }
-
-    /// A version waits in a group again.
-    pub(in crate::core) fn wait_again(&mut self, id: u32, sequence: u64) {
-        if let Some(group) = self.group_mut(id) {
-            group.waiting.insert(sequence);
-            self.stir(id);
-        }
-    }
-
-    /// When this event is over, a group is to be looked after: something waits again, or does not any more.
-    pub(in crate::core) fn stir(&mut self, id: u32) {
-        if !self.stirred.contains(&id) {
-            self.stirred.push(id);
-        }
-    }
-
-    /// Who is told for a group: the member that has been there longest.
-    pub(in crate::core) fn spokesman(&self, requirement: &Requirement) -> Option<&Following> {
-        self.following_ref(requirement.group.as_ref()?.members.first()?)
-    }
-
-    /// Who shares a group, for people.
-    pub(in crate::core) fn members_of(&self, id: u32) -> String {
-        match self.group_ref(id).map_or(0, |group| group.members.len()) {
-            0 => "which has no members".to_owned(),
-            1 => "which has 1 member".to_owned(),
-            count => format!("which {count} members share"),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 
-use junctura_model::index::Interests;
 use junctura_model::selector::{Selector, SelectorSet};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -22,8 +21,8 @@ use crate::core::objects::order::Incremental;
 /// A standing interest, which another one that gets its number later is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct InterestId {
-    number: u32,
-    birth: NonZeroU32,
+    pub(in crate::core) number: u32,
+    pub(in crate::core) birth: NonZeroU32,
 }
 
 /// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
@@ -55,7 +54,7 @@ impl Interest {
         selectors.standing_bytes()
     }
 
-    fn selectors(&self) -> Option<&SelectorSet> {
+    pub(in crate::core) fn selectors(&self) -> Option<&SelectorSet> {
         match self {
             Self::Demand(waiting) => Some(&waiting.selectors),
             Self::Follow(following) if following.requirement.is_some() => None,
@@ -81,96 +80,56 @@ impl Core {
         Ok(id)
     }
 
-    /// What refers to the interest of a number beyond its end.
-    pub(in crate::core) fn refer(&self, number: u32) -> InterestId {
-        let birth = self.standing[number as usize].birth;
-        InterestId { number, birth }
-    }
-
-    /// The number of an interest, while it stands.
-    pub(in crate::core) fn still(&self, id: Option<InterestId>) -> Option<u32> {
-        id.filter(|id| self.standing[id.number as usize].birth == id.birth)
-            .map(|id| id.number)
-    }
-
     /// Files an interest that is no client's.
     pub(in crate::core) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
-        let id = self.interests.vacant_key() as u32;
-        self.weigh_interest(id, &interest)?;
-        if let Err(full) = self.match_with(id, &interest) {
-            self.weigh_interest_no_more(id);
+        let id = self.interests.table.vacant_key() as u32;
+        self.interests.weigh_interest(&mut self.clients, id, &interest)?;
+        if let Err(full) = self.interests.match_with(id, &interest) {
+            self.interests.weigh_interest_no_more(&mut self.clients, id);
             return Err(full);
         }
         if let Interest::Demand(Waiting { requirement, .. }) = &interest
-            && let Some(requirement) = self.still(*requirement)
+            && let Some(requirement) = self.interests.still(*requirement)
         {
-            self.demand_waits(requirement, true);
+            self.interests.demand_waits(&mut self.timers, requirement, true);
         }
         if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
             self.look_at_staged(id, true);
         }
-        self.interests.insert(interest);
+        self.interests.table.insert(interest);
         Ok(id)
-    }
-
-    /// Offers are matched with an interest from now on; when this fails, nothing has changed.
-    fn match_with(&mut self, id: u32, interest: &Interest) -> Result<()> {
-        let Some(selectors) = interest.selectors() else {
-            return Ok(());
-        };
-        for (schema, selector) in typed(selectors, self.matching.len()) {
-            self.matching[schema].insert(id, selector);
-        }
-        let limit = self.config.limits.unindexed_interests;
-        if self.unindexed_interests() > limit {
-            self.match_no_more(id, selectors);
-            let cause = format!("{limit} selectors that no index helps with stand already; add an equality");
-            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
-        }
-        Ok(())
-    }
-
-    fn match_no_more(&mut self, id: u32, selectors: &SelectorSet) {
-        for (schema, selector) in typed(selectors, self.matching.len()) {
-            self.matching[schema].remove(id, selector);
-        }
     }
 
     /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle.
     pub(in crate::core) fn drop_interest(&mut self, id: u32) {
-        let Some(interest) = self.interests.try_remove(id as usize) else {
+        let Some(interest) = self.interests.table.try_remove(id as usize) else {
             return;
         };
-        self.weigh_interest_no_more(id);
+        self.interests.weigh_interest_no_more(&mut self.clients, id);
         if let Some(selectors) = interest.selectors() {
-            self.match_no_more(id, selectors);
+            self.interests.match_no_more(id, selectors);
         }
         match interest {
             Interest::Follow(following) => self.end_follow(id, *following),
-            Interest::Subscription(subscription) => self.end_subscription(id, &subscription),
+            Interest::Subscription(subscription) => self.interests.end_subscription(id, &subscription),
             Interest::Demand(waiting) => {
-                if let Some(requirement) = self.still(waiting.requirement) {
-                    self.demand_waits(requirement, false);
+                if let Some(requirement) = self.interests.still(waiting.requirement) {
+                    self.interests.demand_waits(&mut self.timers, requirement, false);
                 }
                 if waiting.incomplete {
                     self.look_at_staged(id, false);
                 }
             }
             Interest::Requirement(requirement) => {
-                self.forget_beginning(&requirement);
-                self.forget_lost(&requirement.lost);
+                self.interests.forget_beginning(&requirement);
+                self.interests.forget_lost(&requirement.lost);
             }
         }
     }
 
-    /// Standing selectors that are checked against every offer.
-    pub(in crate::core) fn unindexed_interests(&self) -> usize {
-        self.matching.iter().map(Interests::unindexed_len).sum()
-    }
-
     /// A new visible object matches an interest.
     pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
-        match self.interests.get(interest as usize) {
+        match self.interests.get(interest) {
             Some(Interest::Follow(_)) => self.follow_meets(interest, object, fx),
             Some(Interest::Subscription(_)) => self.tell_subscription(interest, object, event, fx),
             Some(Interest::Requirement(_)) => self.requirement_meets(interest, object, fx),
@@ -193,18 +152,11 @@ impl Core {
         fx.reply(client, request, &Reply::Ended(Failure::from(error)));
     }
 
-    pub(in crate::core) fn selectors(&self, text: &str) -> Result<SelectorSet> {
-        match &self.prepared {
-            Some(prepared) if prepared.text == text => prepared.selectors.clone(),
-            _ => SelectorSet::parse(text, &self.config.schemas),
-        }
-    }
-
     /// The next request may have a selector that was read before; `None`: no request has.
     ///
     /// Gives back what was there before.
     pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
-        std::mem::replace(&mut self.prepared, selector)
+        std::mem::replace(&mut self.interests.prepared, selector)
     }
 
     /// The visible objects that match, in no order.
@@ -271,7 +223,7 @@ impl Core {
     /// What a target names: a selector set, or a key's identity and its text.
     pub(in crate::core) fn aim(&self, target: &Target<'_>) -> Result<Aim> {
         match target {
-            Target::Selector(text) => Ok(Aim::Selectors(self.selectors(text)?)),
+            Target::Selector(text) => Ok(Aim::Selectors(self.interests.selectors(text)?)),
             Target::Key { schema: number, record } => {
                 let schema = self.config.schemas.get(usize::from(*number)).ok_or_else(|| {
                     Error::new(

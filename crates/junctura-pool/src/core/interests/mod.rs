@@ -1,5 +1,6 @@
 //! Interests: demands, follows, requirements, groups and subscriptions, and what they miss.
 
+pub(in crate::core) mod claims;
 pub(in crate::core) mod demand;
 pub(in crate::core) mod demand_probe;
 pub(in crate::core) mod follow;
@@ -8,7 +9,9 @@ pub(in crate::core) mod group;
 pub(in crate::core) mod interest;
 pub(in crate::core) mod named_requirement;
 pub(in crate::core) mod ordered_ids;
+pub(in crate::core) mod readers;
 pub(in crate::core) mod requirement;
 pub(in crate::core) mod resume;
 pub(in crate::core) mod stuck;
 pub(in crate::core) mod subscribe;
+pub(in crate::core) mod table;

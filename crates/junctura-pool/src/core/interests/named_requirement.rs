@@ -13,18 +13,17 @@
 
 use std::collections::BTreeSet;
 
-use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
-use junctura_model::requirements::{Written, check_name};
+use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Require, events};
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
+use crate::core::engine::timers::NOBODY;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::engine::timers::{NOBODY, Timer};
-use crate::core::interests::requirement::{Requirement, Whose};
+use crate::core::interests::requirement::Requirement;
 
 /// What only a requirement with a name has.
 pub(in crate::core) struct Named {
@@ -40,7 +39,7 @@ pub(in crate::core) struct Named {
 }
 
 impl Named {
-    fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
+    pub(in crate::core) fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
         Self {
             name: name.to_owned(),
             time_to_live,
@@ -62,10 +61,10 @@ impl Core {
         require: &Require<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let asked = self.named_requirement(name, require)?;
+        let asked = self.interests.named_requirement(&self.timers, name, require)?;
         let (id, is_new) = self.find_or_file(client, request, name, asked)?;
         self.use_named(id, client, request)?;
-        if !self.begins_later(id, (client, request)) {
+        if !self.interests.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.objects.sequence));
         }
         if is_new {
@@ -77,10 +76,10 @@ impl Core {
     /// A client's request stands by a requirement with a name.
     pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
         self.clients.add_pending(client, request, Pending::Use(id))?;
-        if let Some(named) = self.named_mut(id) {
+        if let Some(named) = self.interests.named_mut(id) {
             named.users.insert((client, request));
         }
-        self.wind(id);
+        self.interests.wind(&mut self.timers, id);
         Ok(())
     }
 
@@ -100,28 +99,14 @@ impl Core {
             stuck_after_ms: written.stuck_after_ns.map(milliseconds),
             group: written.is_group,
         };
-        let asked = self.named_requirement(&written.name, &require);
+        let asked = self.interests.named_requirement(&self.timers, &written.name, &require);
         let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
         let (id, _) = made.map_err(|error| {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.wind(id);
+        self.interests.wind(&mut self.timers, id);
         Ok(())
-    }
-
-    /// A requirement with a name, as it is asked for.
-    pub(in crate::core) fn named_requirement(&self, name: &str, require: &Require<'_>) -> Result<Requirement> {
-        check_name(name)?;
-        if require.time_to_live_ms == Some(0) {
-            return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
-        }
-        let selectors = self.selectors(&require.selector)?;
-        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), self.timers.now);
-        let whose = Whose::Named(Box::new(named));
-        let mut asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
-        asked.group = require.group.then(Box::default);
-        Ok(asked)
     }
 
     /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
@@ -134,114 +119,22 @@ impl Core {
         name: &str,
         asked: Requirement,
     ) -> Result<(u32, bool)> {
-        if let Some(&id) = self.named.get(name) {
-            self.agree_on_requirement(id, &asked)?;
+        if let Some(&id) = self.interests.named.get(name) {
+            self.interests.agree_on_requirement(id, &asked)?;
             return Ok((id, false));
         }
         let limit = self.config.limits.named_requirements;
-        if self.named.len() >= limit {
+        if self.interests.named.len() >= limit {
             let cause = format!("the pool keeps {limit} with a name");
             return Err(Error::new(Code::LimitExceeded, "requirements", cause));
         }
         self.clients.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
-        self.named.insert(name.to_owned(), id);
-        if self.requirement_ref(id).is_some_and(Requirement::has_begun) {
+        self.interests.named.insert(name.to_owned(), id);
+        if self.interests.requirement_ref(id).is_some_and(Requirement::has_begun) {
             self.awaited.came(name);
         }
         Ok((id, true))
-    }
-
-    fn agree_on_requirement(&self, id: u32, asked: &Requirement) -> Result<()> {
-        let (Some(ours), Some(theirs)) = (self.requirement_ref(id), asked.named()) else {
-            return Ok(());
-        };
-        let Some(named) = ours.named() else { return Ok(()) };
-        let kinds = ["a requirement for one reader", "a group"];
-        let (our_kind, their_kind) = (ours.group.is_some(), asked.group.is_some());
-        let cause = if our_kind != their_kind {
-            format!(
-                "it is {}, not {}",
-                kinds[usize::from(our_kind)],
-                kinds[usize::from(their_kind)]
-            )
-        } else if !ours.selectors.asks_the_same(&asked.selectors) {
-            format!(
-                "it stands for {:?}, not {:?}",
-                ours.selectors.text(),
-                asked.selectors.text()
-            )
-        } else if ours.newest_only != asked.newest_only {
-            let versions = ["all versions", "the newest versions"];
-            let (ours, theirs) = (usize::from(ours.newest_only), usize::from(asked.newest_only));
-            format!("it keeps {}, not {}", versions[ours], versions[theirs])
-        } else if named.time_to_live != theirs.time_to_live {
-            let text = |time: Option<Nanoseconds>| {
-                time.map_or_else(|| "none".to_owned(), |time| format!("{} s", seconds(time)))
-            };
-            let (ours, theirs) = (text(named.time_to_live), text(theirs.time_to_live));
-            format!("its time to live is {ours}, not {theirs}")
-        } else if ours.bounds != asked.bounds {
-            format!("it {}; this would be one that {}", ours.bounds, asked.bounds)
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(Code::Conflict, subject(&named.name), cause))
-    }
-
-    /// The requirement of a name.
-    pub(in crate::core) fn find_named(&self, name: &str) -> Result<u32> {
-        self.named.get(name).copied().ok_or_else(|| {
-            let name: String = name
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(REQUIREMENT_NAME_BYTES_MAX)
-                .collect();
-            Error::new(Code::NotFound, subject(&name), "there is none of this name")
-        })
-    }
-
-    fn named_mut(&mut self, id: u32) -> Option<&mut Named> {
-        match &mut self.requirement_mut(id)?.whose {
-            Whose::Named(named) => Some(named),
-            Whose::Client { .. } => None,
-        }
-    }
-
-    /// A client's `Require` of a requirement with a name is over; the requirement stands.
-    pub(in crate::core) fn end_use(&mut self, id: u32, client: u32, request: u64) {
-        if let Some(named) = self.named_mut(id) {
-            named.users.remove(&(client, request));
-            self.wind(id);
-        }
-    }
-
-    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
-    pub(in crate::core) fn wind(&mut self, id: u32) {
-        let now = self.timers.now;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return;
-        };
-        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
-        let Whose::Named(named) = &mut requirement.whose else {
-            return;
-        };
-        if is_read || !named.users.is_empty() {
-            if named.lapses.take().is_some() {
-                self.timers.cancel(NOBODY, u64::from(id));
-            }
-        } else if let Some(time) = named.time_to_live {
-            let at = now.saturating_add(time);
-            named.lapses = Some(at);
-            self.timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
-        }
-    }
-
-    pub(in crate::core) fn note_release(&mut self, id: u32) {
-        let now = self.timers.now;
-        if let Some(named) = self.named_mut(id) {
-            named.last_release = Some(now);
-        }
     }
 
     pub(in crate::core) fn retract_named(
@@ -251,7 +144,7 @@ impl Core {
         name: &str,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let id = self.find_named(name)?;
+        let id = self.interests.find_named(name)?;
         let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
         self.answer_in_turn(client, request, owed, fx);
         Ok(())
@@ -263,7 +156,7 @@ impl Core {
     }
 
     fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
-        let Some(named) = self.requirement_ref(id).and_then(Requirement::named) else {
+        let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) else {
             return 0;
         };
         let name = named.name.clone();
@@ -278,7 +171,7 @@ impl Core {
 
     /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
     pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
-        self.named.remove(name);
+        self.interests.named.remove(name);
         self.awaited.went(name);
         self.end_uses(id, name, fx);
         let owed = self.retract(id, "its requirement was retracted", fx);
@@ -287,7 +180,10 @@ impl Core {
     }
 
     fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
-        let users = self.named_mut(id).map(|named| std::mem::take(&mut named.users));
+        let users = self
+            .interests
+            .named_mut(id)
+            .map(|named| std::mem::take(&mut named.users));
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
         for (client, request) in users.into_iter().flatten() {
             self.clients.settle_pending(&mut self.timers, client, request);
@@ -296,7 +192,7 @@ impl Core {
     }
 }
 
-fn subject(name: &str) -> String {
+pub(in crate::core) fn subject(name: &str) -> String {
     format!("requirement {name}")
 }
 

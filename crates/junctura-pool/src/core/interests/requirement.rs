@@ -23,7 +23,6 @@ use crate::core::clients::client::Pending;
 use crate::core::deferred::{Beginning, Part};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::follow::Following;
 use crate::core::interests::gaps::Lost;
 use crate::core::interests::group::Group;
 use crate::core::interests::interest::Interest;
@@ -41,7 +40,7 @@ pub(in crate::core) struct Requirement {
     pub(in crate::core) newest_only: bool,
     pub(in crate::core) bounds: Bounds,
     /// By sequence number: what it is owed.
-    owed: BTreeMap<u64, Owed>,
+    pub(in crate::core) owed: BTreeMap<u64, Owed>,
     /// Bytes of the payloads that it is owed.
     pub(in crate::core) owed_bytes: u64,
     /// Of them, what retention keeps no longer; counted only where it breaks on full.
@@ -56,7 +55,7 @@ pub(in crate::core) struct Requirement {
     pub(in crate::core) progress: Nanoseconds,
     pub(in crate::core) broken: Option<Broken>,
     /// By sequence number: how many deliveries its readers hold of what it was owed until it was broken.
-    forfeited: BTreeMap<u64, u32>,
+    pub(in crate::core) forfeited: BTreeMap<u64, u32>,
     pub(in crate::core) lost: Lost,
     /// Where members share what it is owed.
     pub(in crate::core) group: Option<Box<Group>>,
@@ -82,18 +81,18 @@ pub(in crate::core) enum Whose {
     Named(Box<Named>),
 }
 
-struct Owed {
-    object: u32,
+pub(in crate::core) struct Owed {
+    pub(in crate::core) object: u32,
     /// Deliveries through the requirement that are not released.
-    in_flight: u32,
+    pub(in crate::core) in_flight: u32,
     /// It stands in the queue of the follow that reads the requirement now.
-    queued: bool,
+    pub(in crate::core) queued: bool,
     /// It counts as kept.
-    charged: bool,
+    pub(in crate::core) charged: bool,
     /// A client to which it was delivered through the requirement is gone without a release, or gave it back undone.
-    again: bool,
+    pub(in crate::core) again: bool,
     /// Since when it is owed.
-    since: Nanoseconds,
+    pub(in crate::core) since: Nanoseconds,
 }
 
 impl Requirement {
@@ -222,11 +221,11 @@ impl Core {
             let cause = "only a requirement with a name outlives its client";
             return Err(Error::new(Code::InvalidArgument, "time to live", cause));
         }
-        let selectors = self.selectors(&require.selector)?;
+        let selectors = self.interests.selectors(&require.selector)?;
         let whose = Whose::Client { client, request };
-        let requirement = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
+        let requirement = Requirement::new(whose, selectors, require.newest_only, self.interests.bounds(require)?);
         let id = self.add_requirement(client, request, requirement, Pending::Requirement)?;
-        if !self.begins_later(id, (client, request)) {
+        if !self.interests.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.objects.sequence));
         }
         Ok(())
@@ -249,7 +248,7 @@ impl Core {
     /// Files a requirement that is no client's.
     pub(in crate::core) fn file_requirement(&mut self, mut requirement: Requirement) -> Result<u32> {
         let mut there = self.matches_to_change(&requirement.selectors);
-        self.may_be_owed_at_once(there.len())?;
+        self.interests.may_be_owed_at_once(there.len())?;
         let left = if there.len() > self.config.changed_at_once {
             std::mem::take(&mut there)
         } else {
@@ -260,12 +259,12 @@ impl Core {
             requirement.beginning = Some(Box::new(Beginning::new(left, self.objects.sequence)));
         }
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
-        self.requirements.insert(id);
-        self.watch_over(id);
+        self.interests.requirements.insert(id);
+        self.interests.watch_over(&mut self.stuck_watch, &self.timers, id);
         if reserved > 0 {
             // Requirements that come meanwhile do not take its place.
-            self.weights.owed += reserved;
-            self.go_on_later(Part::Owe(self.refer(id)));
+            self.interests.owed += reserved;
+            self.go_on_later(Part::Owe(self.interests.refer(id)));
         }
         for object in there {
             self.owe_from_the_start(id, object);
@@ -275,173 +274,26 @@ impl Core {
 
     /// A new requirement is owed an object that was there before.
     pub(in crate::core) fn owe_from_the_start(&mut self, id: u32, object: u32) {
-        let sequence = self.owe(id, object);
-        if self.group_ref(id).is_some() {
-            self.wait_again(id, sequence);
+        let sequence = self.interests.owe(&mut self.objects, &self.timers, id, object);
+        if self.interests.group_ref(id).is_some() {
+            self.interests.wait_again(id, sequence);
         }
-        if self.may_charge() && !self.objects[object].is_kept_by_retention() {
-            self.charge(object);
+        if self.interests.may_charge() && !self.objects[object].is_kept_by_retention() {
+            self.interests.charge(&self.objects, object);
         }
-    }
-
-    pub(in crate::core) fn requirement_mut(&mut self, id: u32) -> Option<&mut Requirement> {
-        match self.interests.get_mut(id as usize) {
-            Some(Interest::Requirement(requirement)) => Some(requirement),
-            _ => None,
-        }
-    }
-
-    pub(in crate::core) fn requirement_ref(&self, id: u32) -> Option<&Requirement> {
-        match self.interests.get(id as usize) {
-            Some(Interest::Requirement(requirement)) => Some(requirement),
-            _ => None,
-        }
-    }
-
-    /// The follow that reads a requirement, if what comes now is for it.
-    fn reader_that_takes(&self, id: u32) -> Option<u32> {
-        let reader = self.requirement_ref(id)?.reader?;
-        self.following_ref(reader)
-            .is_some_and(|following| !following.is_closing())
-            .then_some(reader)
-    }
-
-    /// The requirement is owed an object from now on; gives the object's sequence number.
-    fn owe(&mut self, id: u32, object: u32) -> u64 {
-        let entry = &self.objects[object];
-        let (sequence, length, since) = (entry.sequence, entry.length, self.timers.now);
-        let queued = self.reader_that_takes(id).is_some();
-        let Some(requirement) = self.requirement_mut(id) else {
-            return sequence;
-        };
-        if requirement.owed.is_empty() {
-            requirement.progress = since;
-        }
-        let owed = Owed {
-            object,
-            in_flight: 0,
-            queued,
-            charged: false,
-            again: false,
-            since,
-        };
-        if requirement.owed.insert(sequence, owed).is_none() {
-            requirement.owed_bytes += length;
-            self.weights.owed += 1;
-            self.objects[object].owed += 1;
-        }
-        sequence
-    }
-
-    /// How many versions a requirement is owed.
-    pub(in crate::core) fn owed_len(&self, id: u32) -> usize {
-        self.requirement_ref(id).map_or(0, |requirement| requirement.owed.len())
-    }
-
-    /// The requirement that a request number of this client names, or a name.
-    pub(in crate::core) fn requirement_of(
-        &self,
-        client: u32,
-        number: Option<u64>,
-        name: Option<&str>,
-    ) -> Result<Option<u32>> {
-        if let Some(name) = name {
-            return self.find_named(name).map(Some);
-        }
-        let Some(number) = number else { return Ok(None) };
-        match self.clients.get(client).and_then(|state| state.pending.get(&number)) {
-            Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
-            _ => Err(Error::new(
-                Code::NotFound,
-                format!("requirement {number}"),
-                "this client has none of this number",
-            )),
-        }
-    }
-
-    /// What a follow through the requirement begins with; it is to stand in its queue.
-    ///
-    /// # Errors
-    /// `Conflict` where another follow reads it.
-    pub(in crate::core) fn owed_waiting(&mut self, id: u32) -> Result<Vec<u32>> {
-        self.refuse_second_reader(id)?;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return Ok(Vec::new());
-        };
-        let mut waiting = Vec::new();
-        for owed in requirement.owed.values_mut() {
-            owed.queued = owed.in_flight == 0;
-            if owed.queued {
-                waiting.push(owed.object);
-            }
-        }
-        Ok(waiting)
-    }
-
-    fn refuse_second_reader(&self, id: u32) -> Result<()> {
-        let Some(requirement) = self.requirement_ref(id) else {
-            return Ok(());
-        };
-        let (subject, cause) = match (requirement.reader, requirement.named()) {
-            (None, _) => return Ok(()),
-            (Some(_), None) => (
-                requirement.selectors.text().to_owned(),
-                "a follow reads this requirement already".to_owned(),
-            ),
-            (Some(_), Some(named)) => (
-                format!("requirement {}", named.name),
-                format!("{} reads it, and one reads at a time", self.reader_of(id)),
-            ),
-        };
-        Err(Error::new(Code::Conflict, subject, cause))
-    }
-
-    pub(in crate::core) fn read_requirement_by(&mut self, id: u32, follow: Option<u32>) {
-        if let Some(requirement) = self.requirement_mut(id) {
-            requirement.reader = follow;
-            self.wind(id);
-        }
-    }
-
-    pub(in crate::core) fn is_owed(&self, id: u32, object: u32) -> bool {
-        #[cfg(test)]
-        self.looks.set(self.looks.get() + 1);
-        let sequence = self.objects[object].sequence;
-        self.requirement_ref(id)
-            .is_some_and(|requirement| requirement.owed.contains_key(&sequence))
-    }
-
-    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
-    pub(in crate::core) fn mark_in_flight(&mut self, id: u32, object: u32, from_queue: bool) -> bool {
-        let sequence = self.objects[object].sequence;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return false;
-        };
-        let Some(owed) = requirement.owed.get_mut(&sequence) else {
-            if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
-                *deliveries += 1;
-            }
-            return false;
-        };
-        owed.in_flight += 1;
-        owed.queued &= !from_queue;
-        requirement.in_flight += 1;
-        let again = owed.again;
-        self.wind(id);
-        again
     }
 
     /// A new object for a requirement, and for the follow that reads it, or a member.
     pub(in crate::core) fn requirement_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        match self.requirement_mut(id) {
+        match self.interests.requirement_mut(id) {
             Some(one) if one.broken.is_none() => {}
             Some(one) if one.lost.is_counted() => return one.lost.count("broken"),
-            _ => return self.keep_gaps(id, &[object], "broken"),
+            _ => return self.interests.keep_gaps(&self.objects, id, &[object], "broken"),
         }
-        let sequence = self.owe(id, object);
-        if self.group_ref(id).is_some() {
+        let sequence = self.interests.owe(&mut self.objects, &self.timers, id, object);
+        if self.interests.group_ref(id).is_some() {
             self.group_meets(id, sequence, object, fx);
-        } else if let Some(reader) = self.reader_that_takes(id) {
+        } else if let Some(reader) = self.interests.reader_that_takes(id) {
             self.follow_meets(reader, object, fx);
         }
     }
@@ -449,38 +301,21 @@ impl Core {
     /// An object was received through a requirement and released.
     pub(in crate::core) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
-        self.no_longer_forfeited(id, object);
-        self.note_release(id);
+        self.interests.no_longer_forfeited(&self.objects, id, object);
+        self.interests.note_release(&self.timers, id);
         self.note_progress(id, fx);
     }
 
     /// A requirement is broken while its readers hold an object: it is not owed it any more.
     pub(in crate::core) fn forfeit(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object].sequence;
-        if let Some(requirement) = self.requirement_mut(id)
+        if let Some(requirement) = self.interests.requirement_mut(id)
             && let Some(owed) = requirement.owed.get(&sequence)
         {
             let deliveries = owed.in_flight;
             requirement.forfeited.insert(sequence, deliveries);
             self.no_longer_owed(id, object);
         }
-    }
-
-    /// A delivery of a forfeited object is over; true where it was the last.
-    fn no_longer_forfeited(&mut self, id: u32, object: u32) -> bool {
-        let sequence = self.objects[object].sequence;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return false;
-        };
-        let Some(deliveries) = requirement.forfeited.get_mut(&sequence) else {
-            return false;
-        };
-        *deliveries -= 1;
-        let was_last = *deliveries == 0;
-        if was_last {
-            requirement.forfeited.remove(&sequence);
-        }
-        was_last
     }
 
     /// A client that was given an object through a requirement is gone without a release, or gave it back: the object is owed
@@ -490,12 +325,12 @@ impl Core {
             let entry = &self.objects[object];
             (entry.sequence, entry.state)
         };
-        let reader = self.reader_that_takes(id);
-        let Some(requirement) = self.requirement_mut(id) else {
+        let reader = self.interests.reader_that_takes(id);
+        let Some(requirement) = self.interests.requirement_mut(id) else {
             return;
         };
         let Some(owed) = requirement.owed.get_mut(&sequence) else {
-            if self.no_longer_forfeited(id, object) {
+            if self.interests.no_longer_forfeited(&self.objects, id, object) {
                 self.disappoint(id, &[object], "broken", fx);
                 self.revive_if_free(id, fx);
             }
@@ -508,7 +343,9 @@ impl Core {
             match state {
                 State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
-                State::Visible | State::Superseded if requirement.group.is_some() => self.wait_again(id, sequence),
+                State::Visible | State::Superseded if requirement.group.is_some() => {
+                    self.interests.wait_again(id, sequence)
+                }
                 // Nobody is owed what was never visible.
                 State::Staged | State::Dropped => {}
                 State::Visible | State::Superseded => {
@@ -520,13 +357,13 @@ impl Core {
                 }
             }
         }
-        self.wind(id);
+        self.interests.wind(&mut self.timers, id);
     }
 
     pub(in crate::core) fn no_longer_owed(&mut self, id: u32, object: u32) {
         let entry = &self.objects[object];
         let (sequence, length) = (entry.sequence, entry.length);
-        let Some(requirement) = self.requirement_mut(id) else {
+        let Some(requirement) = self.interests.requirement_mut(id) else {
             return;
         };
         let Some(owed) = requirement.owed.remove(&sequence) else {
@@ -540,12 +377,12 @@ impl Core {
             .as_mut()
             .is_some_and(|group| group.waiting.remove(&sequence) && group.has_joining());
         if was_waited_for {
-            self.stir(id);
+            self.interests.stir(id);
         }
         if owed.in_flight > 0 {
-            self.wind(id);
+            self.interests.wind(&mut self.timers, id);
         }
-        self.weigh_owed_no_more();
+        self.interests.weigh_owed_no_more();
         self.owed_by_one_less(object);
     }
 
@@ -565,25 +402,29 @@ impl Core {
     /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
     /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
     pub(in crate::core) fn retract(&mut self, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
-        let Some(requirement) = self.requirement_mut(id) else {
+        let Some(requirement) = self.interests.requirement_mut(id) else {
             return 0;
         };
         let group = requirement.group.as_ref();
         let members: Vec<u32> = group.map_or(Vec::new(), |group| group.members.iter().collect());
         let readers = requirement.reader.take().into_iter().chain(members);
         for reader in readers {
-            if let Some(Interest::Follow(following)) = self.interests.get(reader as usize) {
+            if let Some(Interest::Follow(following)) = self.interests.get(reader) {
                 let (client, request) = (following.client, following.request);
                 let error = Error::new(Code::Closed, "follow", why);
                 self.end_from_here(reader, client, request, &error, fx);
             }
         }
-        let count = self.owed_len(id);
+        let count = self.interests.owed_len(id);
         if count > self.config.changed_at_once {
-            let owed = self.requirement_mut(id).map(|one| std::mem::take(&mut one.owed));
+            let owed = self
+                .interests
+                .requirement_mut(id)
+                .map(|one| std::mem::take(&mut one.owed));
             self.go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
         }
         let owed: Vec<u32> = self
+            .interests
             .requirement_ref(id)
             .into_iter()
             .flat_map(Requirement::objects)
@@ -592,7 +433,7 @@ impl Core {
             self.no_longer_owed(id, object);
             self.settle_in_turn(object, fx);
         }
-        self.requirements.remove(id);
+        self.interests.requirements.remove(id);
         // Offers that wait for what is owed may be owed to one less.
         self.memory_freed |= !self.stalled.is_empty();
         self.watch_no_more(id);
@@ -606,7 +447,7 @@ impl Core {
             self.memory_freed |= !self.stalled.is_empty();
             return false;
         };
-        self.weigh_owed_no_more();
+        self.interests.weigh_owed_no_more();
         self.owed_by_one_less(owed.object);
         if self.objects[owed.object].departs.is_none() {
             self.settle(owed.object, fx);
@@ -616,7 +457,10 @@ impl Core {
 
     /// A requirement that is about to end is owed so many objects less.
     pub(in crate::core) fn owe_less(&mut self, id: u32, count: usize, fx: &mut impl Effects) {
-        let owed = self.requirement_ref(id).map(|requirement| requirement.owed.values());
+        let owed = self
+            .interests
+            .requirement_ref(id)
+            .map(|requirement| requirement.owed.values());
         let some: Vec<u32> = owed.into_iter().flatten().take(count).map(|owed| owed.object).collect();
         for object in some {
             self.no_longer_owed(id, object);
@@ -627,8 +471,8 @@ impl Core {
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
     pub(in crate::core) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
-        for id in self.claimants(object) {
-            if self.waits_for(id, object) {
+        for id in self.interests.claimants(&self.objects, object) {
+            if self.interests.waits_for(&self.objects, id, object) {
                 self.lose(id, object, reason, fx);
             }
         }
@@ -644,84 +488,12 @@ impl Core {
         if self.objects[object].owed == 0 {
             return;
         }
-        for id in self.claimants(object) {
-            if self.requirement_ref(id).is_some_and(|r| r.newest_only) && self.waits_for(id, object) {
+        for id in self.interests.claimants(&self.objects, object) {
+            if self.interests.requirement_ref(id).is_some_and(|r| r.newest_only)
+                && self.interests.waits_for(&self.objects, id, object)
+            {
                 self.no_longer_owed(id, object);
             }
-        }
-    }
-
-    fn waits_for(&self, id: u32, object: u32) -> bool {
-        #[cfg(test)]
-        self.looks.set(self.looks.get() + 1);
-        let sequence = self.objects[object].sequence;
-        self.requirement_ref(id)
-            .and_then(|r| r.owed.get(&sequence))
-            .is_some_and(|owed| owed.in_flight == 0)
-    }
-
-    /// The requirements that are owed an object, in the order in which they were made. Where there are many, the index of
-    /// selectors finds them.
-    pub(in crate::core) fn claimants(&mut self, object: u32) -> Vec<u32> {
-        let entry = &self.objects[object];
-        let mut found = Vec::new();
-        if entry.owed == 0 {
-            return found;
-        }
-        if self.requirements.len() <= FEW {
-            found.extend(self.requirements.iter());
-        } else {
-            self.matching[usize::from(entry.schema)].matches(entry.record(), &mut found);
-        }
-        found.retain(|&id| self.is_owed(id, object));
-        found.sort_unstable_by_key(|&id| self.requirements.turn_of(id));
-        found
-    }
-
-    /// The follow that reads a requirement, or hears what is to be said to its members.
-    pub(in crate::core) fn reading(&self, requirement: &Requirement) -> Option<&Following> {
-        match requirement.reader {
-            Some(reader) => self.following_ref(reader),
-            None => self.spokesman(requirement),
-        }
-    }
-
-    /// The client that reads a requirement, or else whose it is.
-    pub(in crate::core) fn person_of(&self, requirement: &Requirement) -> Option<u32> {
-        match (self.reading(requirement), &requirement.whose) {
-            (Some(following), _) => Some(following.client),
-            (None, Whose::Client { client, .. }) => Some(*client),
-            (None, Whose::Named(_)) => None,
-        }
-    }
-
-    /// Who reads a requirement, for people.
-    fn reader_of(&self, id: u32) -> String {
-        let reading = self
-            .requirement_ref(id)
-            .and_then(|requirement| self.reading(requirement));
-        reading.map_or_else(
-            || "nobody".to_owned(),
-            |following| self.clients.person(following.client),
-        )
-    }
-
-    /// Who made a requirement, or its name and who reads it, for people.
-    pub(in crate::core) fn owner_of(&self, id: u32) -> String {
-        let Some(requirement) = self.requirement_ref(id) else {
-            return "nobody".to_owned();
-        };
-        let selector = requirement.selectors.text();
-        match &requirement.whose {
-            Whose::Client { client, .. } => format!("{} requires {selector:?}", self.clients.person(*client)),
-            Whose::Named(named) if requirement.group.is_some() => {
-                format!("group {} ({selector:?}), {}", named.name, self.members_of(id))
-            }
-            Whose::Named(named) => format!(
-                "requirement {} ({selector:?}), which {} reads",
-                named.name,
-                self.reader_of(id)
-            ),
         }
     }
 }

@@ -18,17 +18,16 @@
 
 use std::fmt::{Display, Formatter};
 
-use junctura_model::{Code, Error, Result};
-use junctura_wire::body::{Require, events};
+use junctura_model::{Code, Error};
+use junctura_wire::body::events;
 
-use crate::core::clients::client::milliseconds;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::{NOBODY, Timer};
 use crate::core::interests::interest::Interest;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::ordered_ids::OrderedIds;
-use crate::core::interests::requirement::{FEW, Requirement, Whose};
+use crate::core::interests::requirement::{Requirement, Whose};
 use crate::core::memory::shortage::Shortage;
 use crate::{BrokenRequirement, Effects};
 
@@ -82,74 +81,28 @@ pub(in crate::core) struct Recall {
 #[derive(Default)]
 pub(in crate::core) struct Breakers {
     /// Requirements that are made to break.
-    on_full: OrderedIds,
+    pub(in crate::core) on_full: OrderedIds,
     /// Of them, those that have gone over their quota in this event.
-    over_quota: OrderedIds,
+    pub(in crate::core) over_quota: OrderedIds,
+}
+
+/// When those are looked for that keep others waiting.
+#[derive(Default)]
+pub(in crate::core) struct StuckWatch {
     /// When the next look for stuck ones is due.
-    looks: Option<Nanoseconds>,
+    pub(in crate::core) looks: Option<Nanoseconds>,
     /// Since when somebody waits for memory.
-    waits_since: Option<Nanoseconds>,
+    pub(in crate::core) waits_since: Option<Nanoseconds>,
 }
 
 impl Core {
-    pub(in crate::core) fn bounds(&self, require: &Require<'_>) -> Result<Bounds> {
-        let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
-        if require.quota_bytes.is_some() && !require.breaks_on_full {
-            return wrong("quota", "only a requirement that breaks on full has one");
-        }
-        if require.stuck_after_ms == Some(0) {
-            return wrong("stuck after", "it is 0");
-        }
-        let default = self.config.stuck_after.as_nanos() as u64;
-        Ok(Bounds {
-            breaks_on_full: require.breaks_on_full,
-            quota: require.quota_bytes,
-            stuck_after: require.stuck_after_ms.map_or(default, milliseconds),
-        })
-    }
-
-    /// A requirement is new, and may be broken some time.
-    pub(in crate::core) fn watch_over(&mut self, id: u32) {
-        let Some(bounds) = self.requirement_ref(id).map(|one| one.bounds) else {
-            return;
-        };
-        if bounds.breaks_on_full {
-            self.breakers.on_full.insert(id);
-        }
-        let may_be_stuck = self.timers.now.saturating_add(bounds.stuck_after);
-        self.breakers.looks = self.breakers.looks.filter(|&at| at <= may_be_stuck);
-    }
-
     pub(in crate::core) fn watch_no_more(&mut self, id: u32) {
-        self.breakers.on_full.remove(id);
-        self.breakers.over_quota.remove(id);
-        if self.requirements.is_empty() {
+        self.interests.breakers.on_full.remove(id);
+        self.interests.breakers.over_quota.remove(id);
+        if self.interests.requirements.is_empty() {
             self.timers.cancel(NOBODY, LOOK);
-            self.breakers.looks = None;
+            self.stuck_watch.looks = None;
         }
-    }
-
-    /// Retention does not keep an object any more, but requirements do: it counts on those that have a quota.
-    pub(in crate::core) fn charge(&mut self, object: u32) {
-        let entry = &self.objects[object];
-        let (sequence, length) = (entry.sequence, entry.length);
-        let claimants = match self.breakers.on_full.len() {
-            0..=FEW => self.breakers.on_full.iter().collect(),
-            _ => self.claimants(object),
-        };
-        for id in claimants {
-            let is_over = self
-                .requirement_mut(id)
-                .filter(|one| one.bounds.breaks_on_full)
-                .is_some_and(|one| one.charge(sequence, length) && one.quota_exceeded().is_some());
-            if is_over {
-                self.breakers.over_quota.insert(id);
-            }
-        }
-    }
-
-    pub(in crate::core) fn may_charge(&self) -> bool {
-        !self.breakers.on_full.is_empty()
     }
 
     pub(in crate::core) fn somebody_waits_for_memory(&self) -> bool {
@@ -179,23 +132,23 @@ impl Core {
 
     /// Breaks one requirement that is made to break, if it is time to.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
-        while let Some(id) = self.breakers.over_quota.pop_last() {
+        while let Some(id) = self.interests.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
-            let over = self.requirement_ref(id).and_then(Requirement::quota_exceeded);
+            let over = self.interests.requirement_ref(id).and_then(Requirement::quota_exceeded);
             if let Some(quota) = over {
                 self.break_requirement(id, &format!("it kept more than its quota of {quota} bytes"), fx);
                 return true;
             }
         }
         let is_full = self.somebody_waits_in_vain() || self.somebody_lacks(Shortage::Records);
-        if self.breakers.on_full.is_empty() || !is_full {
+        if self.interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
-            let one = self.requirement_ref(id)?;
+            let one = self.interests.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
-        let Some((_, id)) = self.breakers.on_full.iter().filter_map(keeps).max() else {
+        let Some((_, id)) = self.interests.breakers.on_full.iter().filter_map(keeps).max() else {
             return false;
         };
         self.break_requirement(id, "memory is full", fx);
@@ -205,22 +158,31 @@ impl Core {
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(in crate::core) fn watch_for_stuck(&mut self) {
         if self.somebody_waits_for_memory() {
-            if self.breakers.waits_since.is_none() {
-                self.breakers.waits_since = Some(self.timers.now);
+            if self.stuck_watch.waits_since.is_none() {
+                self.stuck_watch.waits_since = Some(self.timers.now);
                 // What clients sent while nobody waited says nothing of what they have read since.
                 for recall in self.recalled.values_mut() {
                     recall.heard = None;
                 }
             }
         } else {
-            self.breakers.waits_since = None;
+            self.stuck_watch.waits_since = None;
         }
         let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
-        if self.breakers.looks.is_some() || lacks == [None; 3] {
+        if self.stuck_watch.looks.is_some() || lacks == [None; 3] {
             return;
         }
-        let keeps_nothing = |one: &Requirement| lacks.into_iter().flatten().all(|lack| self.kept_by(one, lack) == 0);
-        let whole = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
+        let keeps_nothing = |one: &Requirement| {
+            lacks
+                .into_iter()
+                .flatten()
+                .all(|lack| self.interests.kept_by(&self.objects, one, lack) == 0)
+        };
+        let whole = self
+            .interests
+            .requirements
+            .iter()
+            .filter_map(|id| self.interests.requirement_ref(id));
         let next = whole
             .filter(|one| one.broken.is_none())
             .map(|one| {
@@ -246,19 +208,22 @@ impl Core {
             }
         });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
-            self.breakers.looks = Some(at);
+            self.stuck_watch.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
     }
 
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
-        self.breakers.looks = None;
+        self.stuck_watch.looks = None;
         for shortage in Shortage::ALL {
             while self.somebody_lacks(shortage)
-                && let Some(id) = self.most_stuck(shortage)
+                && let Some(id) = self.interests.most_stuck(&self.objects, &self.timers, shortage)
             {
-                let after = self.requirement_ref(id).map_or(0, |one| one.bounds.stuck_after);
+                let after = self
+                    .interests
+                    .requirement_ref(id)
+                    .map_or(0, |one| one.bounds.stuck_after);
                 let wanted = match shortage {
                     Shortage::Payload => "memory",
                     Shortage::Records => "room for attributes",
@@ -298,7 +263,7 @@ impl Core {
                 heard: None,
             };
             self.recalled.insert(client, recall);
-            self.breakers.looks = None;
+            self.stuck_watch.looks = None;
         }
     }
 
@@ -309,7 +274,7 @@ impl Core {
             |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
         if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
             recall.heard = Some(now);
-            self.breakers.looks = None;
+            self.stuck_watch.looks = None;
         }
     }
 
@@ -319,7 +284,7 @@ impl Core {
     }
 
     fn others_wait_since(&self, recall: &Recall) -> Nanoseconds {
-        recall.since.max(self.breakers.waits_since.unwrap_or(recall.since))
+        recall.since.max(self.stuck_watch.waits_since.unwrap_or(recall.since))
     }
 
     /// Until when a client may keep what it was asked for.
@@ -358,37 +323,10 @@ impl Core {
         empty.filter(is_late).find(|&client| is_waited_for(client))
     }
 
-    /// Of the requirements that are stuck, the one that keeps most.
-    fn most_stuck(&self, shortage: Shortage) -> Option<u32> {
-        let is_stuck = |one: &Requirement| {
-            one.broken.is_none()
-                && one.owed_len() > 0
-                && one.progress.saturating_add(one.bounds.stuck_after) <= self.timers.now
-        };
-        let keeps = |id: u32| {
-            let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
-            let kept = self.kept_by(one, shortage);
-            (kept > 0).then_some((kept, id))
-        };
-        self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)
-    }
-
-    /// How much of what is short would be free without a requirement: bytes or objects that it is owed and retention keeps no
-    /// longer, or all that it is owed.
-    fn kept_by(&self, requirement: &Requirement, shortage: Shortage) -> u64 {
-        let owed = requirement.objects().map(|id| &self.objects[id]);
-        let kept = owed.filter(|object| !object.is_kept_by_retention());
-        match shortage {
-            Shortage::Payload => kept.map(|object| object.length).sum(),
-            Shortage::Records => kept.count() as u64,
-            Shortage::Owed => requirement.owed_len() as u64,
-        }
-    }
-
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
         let since = self.timers.now;
-        let Some(requirement) = self.requirement_mut(id) else {
+        let Some(requirement) = self.interests.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
@@ -399,7 +337,10 @@ impl Core {
         self.disappoint(id, &waiting, "broken", fx);
         self.count.broken += 1;
         self.report_broken(id, why, fx);
-        let whose = self.requirement_ref(id).and_then(|one| self.person_of(one));
+        let whose = self
+            .interests
+            .requirement_ref(id)
+            .and_then(|one| self.interests.person_of(one));
         self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
             self.forfeit(id, object);
@@ -412,14 +353,17 @@ impl Core {
     }
 
     fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
-        let Some(requirement) = self.requirement_ref(id) else {
+        let Some(requirement) = self.interests.requirement_ref(id) else {
             return;
         };
         let which = match &requirement.whose {
             &Whose::Client { client, request } => BrokenRequirement::Of { client, request },
             Whose::Named(named) => BrokenRequirement::Named(&named.name),
         };
-        fx.broken(which, &format!("{} was broken: {why}", self.owner_of(id)));
+        fx.broken(
+            which,
+            &format!("{} was broken: {why}", self.interests.owner_of(&self.clients, id)),
+        );
     }
 
     /// A client that held as much as it may has released something: the broken requirements that it reads are whole, unless
@@ -429,7 +373,7 @@ impl Core {
             return;
         };
         for follow in state.paused.clone() {
-            if let Some(Interest::Follow(following)) = self.interests.get(follow as usize)
+            if let Some(Interest::Follow(following)) = self.interests.get(follow)
                 && let Some(requirement) = following.requirement
             {
                 self.revive_if_free(requirement, fx);
@@ -440,7 +384,7 @@ impl Core {
     /// Nobody holds what came through a broken requirement, and somebody reads it: nothing else would make it whole.
     pub(in crate::core) fn revive_if_free(&mut self, id: u32, fx: &mut impl Effects) {
         let is_free = |one: &Requirement| one.broken.is_some() && one.is_read() && !one.is_forfeiting();
-        if self.requirement_ref(id).is_some_and(is_free) {
+        if self.interests.requirement_ref(id).is_some_and(is_free) {
             self.note_progress(id, fx);
         }
     }
@@ -448,7 +392,7 @@ impl Core {
     /// The readers of a requirement do something.
     pub(in crate::core) fn note_progress(&mut self, id: u32, fx: &mut impl Effects) {
         let now = self.timers.now;
-        let Some(requirement) = self.requirement_mut(id) else {
+        let Some(requirement) = self.interests.requirement_mut(id) else {
             return;
         };
         requirement.progress = now;

@@ -28,7 +28,7 @@ pub(in crate::core) struct Where<'a> {
 }
 
 /// What happens to objects after they were offered.
-const LATER: u32 =
+pub(in crate::core) const LATER: u32 =
     events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED | events::ARCHIVED | events::UNARCHIVED;
 const OF_OTHERS: u32 = events::JOINED
     | events::LEFT
@@ -54,7 +54,7 @@ impl Core {
                 format!("known are {}", events::NAMES.join(", ")),
             ));
         }
-        let selectors = self.selectors(&subscribe.selector)?;
+        let selectors = self.interests.selectors(&subscribe.selector)?;
         let subscription = Subscription {
             client,
             request,
@@ -68,20 +68,13 @@ impl Core {
             Pending::Subscription,
         )?;
         if subscribe.events & LATER != 0 {
-            self.later_subscriptions += 1;
+            self.interests.later_subscriptions += 1;
         }
         if subscribe.events & OF_OTHERS != 0 {
-            self.watchers.insert(id);
+            self.interests.watchers.insert(id);
         }
         fx.reply(client, request, &Reply::Began(self.objects.sequence));
         Ok(())
-    }
-
-    pub(in crate::core) fn end_subscription(&mut self, id: u32, subscription: &Subscription) {
-        if subscription.events & LATER != 0 {
-            self.later_subscriptions -= 1;
-        }
-        self.watchers.remove(id);
     }
 
     /// Something happened to an object that matches a subscription.
@@ -103,7 +96,7 @@ impl Core {
             reason: place.reason.into(),
             ..Happened::default()
         };
-        self.count.events += u64::from(self.tell(id, happened, fx));
+        self.count.events += u64::from(self.interests.tell(id, happened, fx));
     }
 
     /// An object has just left the sight of readers.
@@ -139,13 +132,13 @@ impl Core {
         place: Where<'_>,
         fx: &mut impl Effects,
     ) {
-        if self.later_subscriptions == 0 {
+        if self.interests.later_subscriptions == 0 {
             return;
         }
         let entry = &self.objects[object];
         let mut matched = Vec::new();
         let schema = usize::from(entry.schema);
-        self.matching[schema].matches(entry.record(), &mut matched);
+        self.interests.matching[schema].matches(entry.record(), &mut matched);
         for id in matched {
             self.tell_subscription_where(id, object, event, place, fx);
         }
@@ -168,7 +161,7 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         self.tell_watchers(event, by, reason, fx, |core| {
-            let about = core.requirement_ref(requirement)?;
+            let about = core.interests.requirement_ref(requirement)?;
             Some(Happened {
                 requirement: Some(RequirementName {
                     name: about.named().map_or("", |named| &named.name).into(),
@@ -205,7 +198,7 @@ impl Core {
         fx: &mut impl Effects,
         about: impl Fn(&Self) -> Option<Happened<'_>>,
     ) {
-        for id in self.watchers.iter().collect::<Vec<_>>() {
+        for id in self.interests.watchers.iter().collect::<Vec<_>>() {
             if !self.hears(id, event, fx) {
                 continue;
             }
@@ -216,29 +209,20 @@ impl Core {
                 reason: reason.into(),
                 ..about
             };
-            self.count.events += u64::from(self.tell(id, happened, fx));
+            self.count.events += u64::from(self.interests.tell(id, happened, fx));
         }
     }
 
     /// Whether this is a subscription to an event, and is read.
     pub(in crate::core) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
-        let is_asked_for = matches!(self.interests.get(id as usize),
+        let is_asked_for = matches!(self.interests.get(id),
             Some(Interest::Subscription(subscription)) if subscription.events & event != 0);
         is_asked_for && !self.is_overrun(id, fx)
     }
 
-    /// Tells an event to a subscription; false if there is none.
-    pub(in crate::core) fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
-            return false;
-        };
-        fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
-        true
-    }
-
     /// Ends a subscription whose client does not read.
     pub(in crate::core) fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id as usize) else {
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id) else {
             return true;
         };
         let (client, request) = (subscription.client, subscription.request);

@@ -229,33 +229,11 @@ impl Core {
         if tier.queue.is_empty() {
             return VecDeque::new();
         }
-        let mut turns = self.largest_holding();
+        let mut turns = self.interests.largest_holding(&self.objects);
         let objects = &mut self.objects.table;
         let queue = self.tier.iter().flat_map(|tier| tier.queue.iter().copied());
         turns.extend(queue.filter(|&entry| still_stands(objects, entry)).take(TURNS));
         turns
-    }
-
-    /// What the requirement that keeps most keeps, of what may be spilled, oldest first.
-    fn largest_holding(&self) -> VecDeque<(u32, u32)> {
-        let queued = |id: u32| {
-            let object = &self.objects[id];
-            match object.leaving {
-                Leaving::Queued(entry) if object.holders == 0 && !object.is_kept_by_retention() => {
-                    Some((object.length, (id, entry)))
-                }
-                _ => None,
-            }
-        };
-        let mut largest = (0, Vec::new());
-        for requirement in self.requirements.iter().filter_map(|id| self.requirement_ref(id)) {
-            let bytes: u64 = requirement.objects().filter_map(queued).map(|(length, _)| length).sum();
-            if bytes > largest.0 {
-                let its = requirement.objects().filter_map(queued).map(|(_, entry)| entry);
-                largest = (bytes, its.collect());
-            }
-        }
-        largest.1.into()
     }
 
     /// Whether there is room for an object in the tier; if so, it is being written from now on.

@@ -32,7 +32,7 @@ impl Core {
         list: &List<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.selectors(&list.selector)?;
+        let selectors = self.interests.selectors(&list.selector)?;
         let sorting = self.objects.sorting(&list.order)?;
         let among = list
             .bundle

@@ -247,8 +247,8 @@ impl Core {
         let Some(object) = self.objects.get(id) else {
             return;
         };
-        if object.owed > 0 && self.may_charge() && !object.is_kept_by_retention() {
-            self.charge(id);
+        if object.owed > 0 && self.interests.may_charge() && !object.is_kept_by_retention() {
+            self.interests.charge(&self.objects, id);
         }
         let object = &self.objects[id];
         if object.is_visible() && !object.is_retained() {

@@ -186,13 +186,13 @@ impl Core {
             self.refuse_second(identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
-        if head.flags.get() & fixed::IF_WANTED != 0 && self.count_wanting(schema, record) == 0 {
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.interests.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
             self.decline(client, identity, declined, fx);
             return Err(not_wanted(&self.objects.key_text(schema, record)).into());
         }
         self.objects.may_hold_another_object()?;
-        if !self.may_be_owed(schema, record) {
+        if !self.interests.may_be_owed(schema, record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = self.occupy(client, &head, head.flags.get(), inline)?;
@@ -330,17 +330,17 @@ impl Core {
 
     /// Who wants the new object gets it.
     fn announce(&mut self, id: u32, fx: &mut impl Effects) {
-        let mut matched = std::mem::take(&mut self.matched);
+        let mut matched = std::mem::take(&mut self.interests.matched);
         matched.clear();
         let object = &self.objects[id];
         let schema = usize::from(object.schema);
-        self.matching[schema].matches(object.record(), &mut matched);
+        self.interests.matching[schema].matches(object.record(), &mut matched);
         // A requirement is owed the object before anything is delivered through it.
-        if !self.requirements.is_empty() {
+        if !self.interests.requirements.is_empty() {
             let mut others = 0;
             for at in 0..matched.len() {
                 let interest = matched[at];
-                if self.requirement_ref(interest).is_some() {
+                if self.interests.requirement_ref(interest).is_some() {
                     self.requirement_meets(interest, id, fx);
                 } else {
                     matched[others] = interest;
@@ -352,7 +352,7 @@ impl Core {
         for &interest in &matched {
             self.satisfy(interest, id, events::OFFERED, fx);
         }
-        self.matched = matched;
+        self.interests.matched = matched;
     }
 
     /// A newer version of the same key takes the place of `earlier`.

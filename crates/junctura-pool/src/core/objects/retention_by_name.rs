@@ -259,7 +259,7 @@ impl Core {
     ) -> Result<()> {
         let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
         let limits = &self.config.limits;
-        let standing = &self.named;
+        let standing = &self.interests.named;
         let Some(state) = self.clients.get_mut(client) else {
             return Ok(());
         };
@@ -274,7 +274,9 @@ impl Core {
             None => {
                 let awaited = &mut self.awaited;
                 let set = awaited.find_or_make(&names, limits.consumers, |name| {
-                    standing.get(name).is_some_and(|&id| has_begun(&self.interests, id))
+                    standing
+                        .get(name)
+                        .is_some_and(|&id| has_begun(&self.interests.table, id))
                 })?;
                 self.awaited.hold(set);
                 state.consumers.push(set);

@@ -79,7 +79,7 @@ impl Core {
                 "takes a selector; withdraw takes a key",
             ));
         };
-        let selectors = self.selectors(text)?;
+        let selectors = self.interests.selectors(text)?;
         let mut objects = self.matches_to_change(&selectors);
         if objects.len() <= self.config.changed_at_once {
             objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
@@ -247,7 +247,11 @@ impl Core {
         let Some(mut blockers) = waits.map(std::mem::take) else {
             return;
         };
-        blockers.retain(|&blocker| self.still(Some(blocker)).is_some_and(|id| self.is_owed(id, object)));
+        blockers.retain(|&blocker| {
+            self.interests
+                .still(Some(blocker))
+                .is_some_and(|id| self.interests.is_owed(&self.objects, id, object))
+        });
         if !blockers.is_empty() {
             if let Some(waits) = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object)) {
                 *waits = blockers;
@@ -299,8 +303,8 @@ impl Core {
             .next()
             .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
         let entry = &self.objects[object];
-        let whose = |&blocker: &InterestId| match self.still(Some(blocker)) {
-            Some(id) => self.owner_of(id),
+        let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
+            Some(id) => self.interests.owner_of(&self.clients, id),
             None => "a requirement that has ended and has much to let go".to_owned(),
         };
         let who: Vec<String> = blockers.iter().map(whose).collect();
@@ -321,8 +325,8 @@ impl Core {
 
 /// The requirements that are owed an object.
 fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
-    let claimants = core.claimants(object);
-    claimants.into_iter().map(|id| core.refer(id)).collect()
+    let claimants = core.interests.claimants(&core.objects, object);
+    claimants.into_iter().map(|id| core.interests.refer(id)).collect()
 }
 
 /// A withdraw does not wait for an object any more.

@@ -89,9 +89,9 @@ fn what_goes_is_compared_with_the_requirements_that_are_owed_it() {
         }
         world.require(c, 10_000, "name=a", false);
         world.offer(p, 1, "a", "", 0);
-        let before = world.core.looks.get();
+        let before = world.core.interests.looks.get();
         world.withdraw(p, 2, "a", None, true);
-        world.core.looks.get() - before
+        world.core.interests.looks.get() - before
     };
     assert_eq!(looks(100), looks(5000));
 }
