@@ -206,13 +206,13 @@ impl Core {
             .map(|root| root.members.take_if(|member| within.contains(&member.bundle)));
         let mut staged = staged.unwrap_or_default();
         staged.sort_unstable_by_key(|(_, member)| member.object);
-        self.freed.gathers = true;
+        self.memory.freed.gathers = true;
         for (key, member) in staged {
             self.unpin(key, &member);
             self.drop_staged(member.object, fx);
         }
-        self.freed.gathers = false;
-        self.freed.tell(fx);
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
         for one in tree {
             self.forget_aborted(one);
         }
@@ -222,7 +222,7 @@ impl Core {
             }
             self.count_openers(above, -(openers as i32));
         }
-        self.memory_freed = true;
+        self.memory.came_free = true;
     }
 
     fn end_openers(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {

@@ -50,7 +50,10 @@ impl Core {
         if !self.interests.may_be_owed(head.schema.get(), content.record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
-        let place = match self.occupy(client, &head, head.flags.get(), inline) {
+        let place = match self
+            .memory
+            .occupy(&mut self.objects, client, &head, head.flags.get(), inline)
+        {
             Err(Refusal::Wait(shortage)) => return Err(self.no_memory_to_stage(inline.len() as u64, shortage)),
             other => other?,
         };
@@ -73,9 +76,9 @@ impl Core {
         let sequence = self.objects.get(id).map_or(0, |object| object.sequence);
         if sequence == 0 {
             self.show_to_lookers(id, fx);
-            self.may_be_spilled(id);
+            self.memory.may_be_spilled(&mut self.objects, id);
             // Others may wait for what only this bundle could free now.
-            self.memory_freed |= !self.stalled.is_empty() || !self.waiting_leases.is_empty();
+            self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
         }
         Ok(Taken { object: id, sequence })
     }
@@ -176,7 +179,7 @@ impl Core {
         match place {
             Place::Inline => add(&mut pinned.bytes, length),
             Place::Slot { segment, .. } => {
-                let bytes = self.ledger.grant(segment).map_or(0, |grant| grant.bytes);
+                let bytes = self.memory.ledger.grant(segment).map_or(0, |grant| grant.bytes);
                 let count = pinned.segments.entry(segment).or_default();
                 if staged {
                     *count += 1;
@@ -212,7 +215,7 @@ impl Core {
             return Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause));
         }
         let taken = pinned.bytes + pinned.spilled_bytes;
-        let all = self.config.budget_bytes + self.tier.as_ref().map_or(0, Tier::limit_bytes);
+        let all = self.config.budget_bytes + self.memory.tier.as_ref().map_or(0, Tier::limit_bytes);
         if taken.saturating_add(bytes) <= all {
             return None;
         }

@@ -279,8 +279,8 @@ impl Core {
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.stalled.remove(client);
-        self.recalled.remove(&client);
+        self.memory.stalled.remove(client);
+        self.memory.recalled.remove(&client);
         self.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
             self.timers.cancel(client, offer.number);
@@ -292,12 +292,12 @@ impl Core {
         }
         self.awaited.release(&state.consumers);
         for segment in &state.segments {
-            self.maps_no_more(client, *segment);
+            self.memory.maps_no_more(client, *segment);
         }
-        for segment in self.ledger.client_left(client) {
-            self.drop_segment(segment, fx);
+        for segment in self.memory.ledger.client_left(client) {
+            self.memory.drop_segment(&mut self.clients, segment, fx);
         }
-        self.memory_freed = true;
+        self.memory.came_free = true;
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
@@ -310,7 +310,7 @@ impl Core {
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
             Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = self.waiting_leases.remove(*turn),
+            Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
         self.clients.settle_pending(&mut self.timers, client, request);

@@ -48,9 +48,9 @@ impl Core {
         let (segment, slot, place_flag) = match object.place {
             Place::Slot { segment, slot } => {
                 if state.segments.insert(segment)
-                    && let Some(grant) = self.ledger.grant(segment)
+                    && let Some(grant) = self.memory.ledger.grant(segment)
                 {
-                    self.mapping.entry(segment).or_default().insert(client);
+                    self.memory.mapping.entry(segment).or_default().insert(client);
                     fx.reply_segment(client, 0, segment_head(grant, false));
                 }
                 (segment, slot, 0)
@@ -90,7 +90,7 @@ impl Core {
 
     pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
         let mut wrong = None;
-        self.freed.gathers = true;
+        self.memory.freed.gathers = true;
         for holding in holdings {
             match self.clients.no_longer_held(client, holding) {
                 Some(held) if self.comes_back(holding, &held) => {
@@ -104,8 +104,8 @@ impl Core {
                 None => wrong = Some(holding.sequence.get()),
             }
         }
-        self.freed.gathers = false;
-        self.freed.tell(fx);
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
         self.revive_paused(client, fx);
         self.resume_paused(client, fx);
         match wrong {

@@ -431,8 +431,8 @@ impl Core {
                 leases_waited: count.leases_waited,
                 segments_made: count.segments_made,
             },
-            memory: self.memory_stat(),
-            spill: self.spill_stat(),
+            memory: self.memory.memory_stat(&self.objects),
+            spill: self.memory.spill_stat(),
             interests: InterestsStat {
                 standing: self.interests.table.len() as u64,
                 unindexed: self.interests.unindexed_interests() as u64,
@@ -456,26 +456,11 @@ impl Core {
             until_gone: self.components.stat(),
             broken_requirements: self.interests.broken_stats(&self.clients, &self.timers),
             clients_connected: self.clients.table.len() as u64,
-            clients: self.clients.client_stats(&self.ledger),
+            clients: self.clients.client_stats(&self.memory.ledger),
             schemas: self.schema_stats(),
             record_budget_bytes: self.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),
             server: None,
-        }
-    }
-
-    fn memory_stat(&self) -> MemoryStat {
-        let sums = self.ledger.counters();
-        MemoryStat {
-            budget_bytes: self.config.budget_bytes,
-            used_bytes: self.ledger.used_bytes(),
-            segment_bytes: sums.leased_bytes,
-            inline_bytes: sums.inline_bytes,
-            occupied_bytes: sums.occupied_bytes,
-            slots_occupied: sums.occupied_slots,
-            segments: u64::from(sums.segments),
-            leases_waiting: self.waiting_leases.len() as u64,
-            record_bytes: self.objects.record_bytes,
         }
     }
 

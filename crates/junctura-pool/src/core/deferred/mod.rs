@@ -275,7 +275,7 @@ impl Core {
         let object = &mut self.objects[id];
         object.departs = Some(why);
         if object.leaving != Leaving::No {
-            self.give_up_writing(id);
+            self.memory.give_up_writing(&mut self.objects, id);
         }
         let object = &self.objects[id];
         let sequence = object.sequence;
@@ -287,7 +287,7 @@ impl Core {
         if self.backlog.queue.is_empty() {
             return;
         }
-        self.freed.gathers = true;
+        self.memory.freed.gathers = true;
         self.answer_those_in_turn(fx);
         while !self.backlog.queue.is_empty() && self.backlog.take_turn() {
             match self.backlog.pop() {
@@ -297,8 +297,8 @@ impl Core {
             }
             self.answer_those_in_turn(fx);
         }
-        self.freed.gathers = false;
-        self.freed.tell(fx);
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
         self.follow_up(fx);
     }
 

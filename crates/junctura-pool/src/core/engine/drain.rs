@@ -127,12 +127,12 @@ impl Core {
             self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in self.waiting_leases.take_all() {
+        for lease in self.memory.waiting_leases.take_all() {
             self.clients
                 .settle_pending(&mut self.timers, lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
-        for client in std::mem::take(&mut self.stalled).clients() {
+        for client in std::mem::take(&mut self.memory.stalled).clients() {
             let offers = self.clients.take_waiting_offers(client);
             for offer in offers {
                 self.timers.cancel(client, offer.number);

@@ -7,8 +7,6 @@ pub(in crate::core) mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
-use junctura_memory::ledger::{self, Ledger};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
@@ -23,7 +21,7 @@ use crate::core::engine::lifetime::Components;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timers;
 use crate::core::interests::table::InterestTable;
-use crate::core::memory::lease_queue::LeaseQueue;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::retention_by_name::Awaited;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdraw::Withdrawal;
@@ -36,36 +34,20 @@ pub struct Core {
     pub(in crate::core) clients: ClientTable,
     pub(in crate::core) objects: ObjectTable,
     pub(in crate::core) interests: InterestTable,
-    pub(in crate::core) stuck_watch: crate::core::interests::stuck::StuckWatch,
-    /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
-    pub(in crate::core) recalled: BTreeMap<u32, crate::core::interests::stuck::Recall>,
-    /// Leased segments in which nothing was put since they were leased, and by whom they are.
-    pub(in crate::core) unused: BTreeMap<u32, u32>,
-    pub(in crate::core) stalled: crate::core::memory::shortage::Stalled,
-    /// Memory may have come free in this event.
-    pub(in crate::core) memory_freed: bool,
+    pub(in crate::core) memory: PayloadMemory,
     /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
     pub(in crate::core) unblocked: Vec<u32>,
-    pub(in crate::core) ledger: Ledger,
-    /// Where payloads go that memory has no room for, if there is such a place.
-    pub(in crate::core) tier: Option<crate::core::memory::spill::Tier>,
-    /// In the order in which they began to wait.
-    pub(in crate::core) waiting_leases: LeaseQueue,
     pub(in crate::core) withdrawals: Slab<Withdrawal>,
     /// By object: withdraws that wait for what requirements are owed of it.
     pub(in crate::core) withdrawing: BTreeMap<u32, BTreeSet<u32>>,
-    /// By segment: clients that may map it.
-    pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
     pub(in crate::core) timers: Timers,
     pub(in crate::core) backlog: Backlog,
     pub(in crate::core) drain: Option<Drain>,
     pub(in crate::core) bundles: Bundles,
     pub(in crate::core) durable: crate::core::durability::Durable,
-    pub(in crate::core) room: crate::core::memory::eviction::Room,
     pub(in crate::core) awaited: Awaited,
     pub(in crate::core) components: Components,
     pub(in crate::core) count: crate::core::clients::stat::Counters,
-    pub(in crate::core) freed: crate::core::objects::object::Freed,
 }
 
 impl Core {
@@ -96,34 +78,18 @@ impl Core {
             clients: ClientTable::new(&config),
             objects: ObjectTable::new(&config),
             interests: InterestTable::new(&config),
-            stuck_watch: crate::core::interests::stuck::StuckWatch::default(),
-            recalled: BTreeMap::new(),
-            unused: BTreeMap::new(),
-            stalled: crate::core::memory::shortage::Stalled::default(),
-            memory_freed: false,
+            memory: PayloadMemory::new(&config),
             unblocked: Vec::new(),
-            ledger: Ledger::new(ledger::Limits {
-                segments_per_client: config.limits.segments_per_client as u32,
-                ..ledger::Limits::new(config.budget_bytes)
-            }),
-            tier: config
-                .spill
-                .as_ref()
-                .map(|spill| crate::core::memory::spill::Tier::new(spill.limit_bytes)),
-            waiting_leases: LeaseQueue::default(),
             withdrawals: Slab::new(),
             withdrawing: BTreeMap::new(),
-            mapping: HashMap::new(),
             timers: Timers::default(),
             backlog: Backlog::default(),
             drain: None,
             bundles: Bundles::default(),
             durable: crate::core::durability::Durable::default(),
-            room: crate::core::memory::eviction::Room::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
             count: crate::core::clients::stat::Counters::default(),
-            freed: crate::core::objects::object::Freed::default(),
             config,
         })
     }
@@ -131,8 +97,8 @@ impl Core {
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         self.begin(now);
-        if !self.recalled.is_empty() {
-            self.note_heard(client);
+        if !self.memory.recalled.is_empty() {
+            self.memory.note_heard(&self.timers, client);
         }
         match self.use_ahead(client, &request) {
             Some(refusal) => self.fail(client, number, &refusal, fx),
@@ -161,13 +127,17 @@ impl Core {
                 self.answer_durables(fx);
             } else if self.has_memory_come_free() {
                 self.serve_waiting(fx);
-            } else if !self.make_room(fx) && !self.spill(fx) && !self.make_room_in_file(fx) && !self.break_on_full(fx) {
+            } else if !self.make_room(fx)
+                && !self.memory.spill(&mut self.objects, &self.interests, fx)
+                && !self.make_room_in_file(fx)
+                && !self.break_on_full(fx)
+            {
                 break;
             }
         }
-        self.watch_first_lease();
+        self.memory.watch_first_lease(&mut self.timers);
         self.watch_for_stuck();
-        self.watch_for_room();
+        self.memory.watch_for_room(&mut self.timers);
         if self.drain.is_none() && self.components.are_gone() {
             self.begin_to_drain(None, fx);
         }
@@ -316,8 +286,8 @@ impl Core {
                 crate::core::engine::timers::Timer::Requirement(id) => self.lapse(id, fx),
                 crate::core::engine::timers::Timer::Stuck => self.break_stuck(fx),
                 crate::core::engine::timers::Timer::Bundle(number) => self.orphan(number, fx),
-                crate::core::engine::timers::Timer::Pause => self.end_pause(),
-                crate::core::engine::timers::Timer::Room => self.go_round(),
+                crate::core::engine::timers::Timer::Pause => self.memory.end_pause(),
+                crate::core::engine::timers::Timer::Room => self.memory.go_round(),
             }
             self.follow_up(fx);
         }
@@ -385,7 +355,7 @@ impl Core {
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
         let have_more = std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.interests.came_free);
-        std::mem::take(&mut self.memory_freed) || (have_more && !self.stalled.is_empty())
+        std::mem::take(&mut self.memory.came_free) || (have_more && !self.memory.stalled.is_empty())
     }
 
     /// Changes limits in the middle of a test.
@@ -394,6 +364,7 @@ impl Core {
         change(Arc::make_mut(&mut self.config));
         self.objects.config = Arc::clone(&self.config);
         self.interests.config = Arc::clone(&self.config);
+        self.memory.config = Arc::clone(&self.config);
         self.clients.config = Arc::clone(&self.config);
     }
 
@@ -426,8 +397,8 @@ impl Core {
                 true
             }
             Some(Pending::Lease(turn)) => {
-                self.waiting_leases.remove(*turn);
-                self.memory_freed = true;
+                self.memory.waiting_leases.remove(*turn);
+                self.memory.came_free = true;
                 true
             }
             Some(Pending::Withdrawal(id)) => {

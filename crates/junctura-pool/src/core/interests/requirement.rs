@@ -260,7 +260,7 @@ impl Core {
         }
         let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
         self.interests.requirements.insert(id);
-        self.interests.watch_over(&mut self.stuck_watch, &self.timers, id);
+        self.interests.watch_over(&mut self.memory.watch, &self.timers, id);
         if reserved > 0 {
             // Requirements that come meanwhile do not take its place.
             self.interests.owed += reserved;
@@ -435,7 +435,7 @@ impl Core {
         }
         self.interests.requirements.remove(id);
         // Offers that wait for what is owed may be owed to one less.
-        self.memory_freed |= !self.stalled.is_empty();
+        self.memory.came_free |= !self.memory.stalled.is_empty();
         self.watch_no_more(id);
         self.drop_interest(id);
         count as u64
@@ -444,7 +444,7 @@ impl Core {
     /// A requirement that has ended is owed one object less. Whether it is owed more.
     pub(in crate::core) fn disown_next(&mut self, disowned: &mut Disowned, fx: &mut impl Effects) -> bool {
         let Some((_, owed)) = disowned.0.pop_first() else {
-            self.memory_freed |= !self.stalled.is_empty();
+            self.memory.came_free |= !self.memory.stalled.is_empty();
             return false;
         };
         self.interests.weigh_owed_no_more();
@@ -466,7 +466,7 @@ impl Core {
             self.no_longer_owed(id, object);
             self.settle_in_turn(object, fx);
         }
-        self.memory_freed |= !self.stalled.is_empty();
+        self.memory.came_free |= !self.memory.stalled.is_empty();
     }
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.

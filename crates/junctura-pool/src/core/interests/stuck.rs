@@ -34,12 +34,6 @@ use crate::{BrokenRequirement, Effects};
 /// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
 const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 
-/// So many times longer than a client that sends requests, a client that sends none may keep memory that it was asked for: its
-/// program may be computing what it fills the memory with, and reads nothing meanwhile.
-const SILENT_TIMES: u64 = 10;
-/// A request that comes sooner after a client was asked for memory may have been sent before.
-const SENT_BEFORE: Nanoseconds = 1_000_000_000;
-
 /// The timer for the next look; requirements have those of smaller numbers.
 const LOOK: u64 = u64::MAX;
 
@@ -70,13 +64,6 @@ pub(in crate::core) struct Broken {
     pub(in crate::core) why: String,
 }
 
-/// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
-pub(in crate::core) struct Recall {
-    since: Nanoseconds,
-    /// When it first sent a request since then.
-    heard: Option<Nanoseconds>,
-}
-
 /// What the core remembers of those that may be broken.
 #[derive(Default)]
 pub(in crate::core) struct Breakers {
@@ -86,46 +73,31 @@ pub(in crate::core) struct Breakers {
     pub(in crate::core) over_quota: OrderedIds,
 }
 
-/// When those are looked for that keep others waiting.
-#[derive(Default)]
-pub(in crate::core) struct StuckWatch {
-    /// When the next look for stuck ones is due.
-    pub(in crate::core) looks: Option<Nanoseconds>,
-    /// Since when somebody waits for memory.
-    pub(in crate::core) waits_since: Option<Nanoseconds>,
-}
-
 impl Core {
     pub(in crate::core) fn watch_no_more(&mut self, id: u32) {
         self.interests.breakers.on_full.remove(id);
         self.interests.breakers.over_quota.remove(id);
         if self.interests.requirements.is_empty() {
             self.timers.cancel(NOBODY, LOOK);
-            self.stuck_watch.looks = None;
+            self.memory.watch.looks = None;
         }
-    }
-
-    pub(in crate::core) fn somebody_waits_for_memory(&self) -> bool {
-        self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.is_empty()
-    }
-
-    /// The same, or for room for records: both are free when objects that a store has leave the pool.
-    pub(in crate::core) fn somebody_waits_for_room(&self) -> bool {
-        self.somebody_waits_for_memory() || self.stalled.wait_for(Shortage::Records)
     }
 
     /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
     /// a store has.
     fn somebody_waits_in_vain(&self) -> bool {
-        self.somebody_waits_for_memory() && !self.is_spilling() && !self.is_behind() && !self.room.has_spare()
+        self.memory.somebody_waits_for_memory()
+            && !self.memory.is_spilling()
+            && !self.is_behind()
+            && !self.memory.eviction.has_spare()
     }
 
     /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
     fn somebody_lacks(&self, shortage: Shortage) -> bool {
-        let waits_in_vain = || self.stalled.wait_for(shortage) && !self.is_behind();
+        let waits_in_vain = || self.memory.stalled.wait_for(shortage) && !self.is_behind();
         match shortage {
             Shortage::Payload => self.somebody_waits_in_vain(),
-            Shortage::Records => waits_in_vain() && !self.room.has_spare(),
+            Shortage::Records => waits_in_vain() && !self.memory.eviction.has_spare(),
             Shortage::Owed => waits_in_vain(),
         }
     }
@@ -157,19 +129,19 @@ impl Core {
 
     /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
     pub(in crate::core) fn watch_for_stuck(&mut self) {
-        if self.somebody_waits_for_memory() {
-            if self.stuck_watch.waits_since.is_none() {
-                self.stuck_watch.waits_since = Some(self.timers.now);
+        if self.memory.somebody_waits_for_memory() {
+            if self.memory.watch.waits_since.is_none() {
+                self.memory.watch.waits_since = Some(self.timers.now);
                 // What clients sent while nobody waited says nothing of what they have read since.
-                for recall in self.recalled.values_mut() {
+                for recall in self.memory.recalled.values_mut() {
                     recall.heard = None;
                 }
             }
         } else {
-            self.stuck_watch.waits_since = None;
+            self.memory.watch.waits_since = None;
         }
         let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
-        if self.stuck_watch.looks.is_some() || lacks == [None; 3] {
+        if self.memory.watch.looks.is_some() || lacks == [None; 3] {
             return;
         }
         let keeps_nothing = |one: &Requirement| {
@@ -197,9 +169,10 @@ impl Core {
             })
             .min();
         let hoarders = self
+            .memory
             .recalled
             .iter()
-            .map(|(&client, recall)| self.hoards_until(client, recall));
+            .map(|(&client, recall)| self.memory.hoards_until(client, recall));
         let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
             if at > self.timers.now {
                 at
@@ -208,14 +181,14 @@ impl Core {
             }
         });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
-            self.stuck_watch.looks = Some(at);
+            self.memory.watch.looks = Some(at);
             self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
     }
 
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
-        self.stuck_watch.looks = None;
+        self.memory.watch.looks = None;
         for shortage in Shortage::ALL {
             while self.somebody_lacks(shortage)
                 && let Some(id) = self.interests.most_stuck(&self.objects, &self.timers, shortage)
@@ -238,89 +211,22 @@ impl Core {
             }
         }
         while self.somebody_waits_in_vain()
-            && let Some(client) = self.hoarder()
+            && let Some(client) = self.memory.hoarder(&self.timers)
         {
             let since = self
+                .memory
                 .recalled
                 .get(&client)
-                .map_or(self.timers.now, |recall| self.others_wait_since(recall));
+                .map_or(self.timers.now, |recall| self.memory.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
-                self.ledger.leased_bytes(client),
+                self.memory.ledger.leased_bytes(client),
                 seconds(self.timers.now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
             self.follow_up(fx);
         }
-    }
-
-    /// A client is asked for leased memory in which nothing lies.
-    pub(in crate::core) fn note_recall(&mut self, client: u32) {
-        if !self.recalled.contains_key(&client) {
-            let recall = Recall {
-                since: self.timers.now,
-                heard: None,
-            };
-            self.recalled.insert(client, recall);
-            self.stuck_watch.looks = None;
-        }
-    }
-
-    /// A client sends a request: it could have read that it is asked for memory.
-    pub(in crate::core) fn note_heard(&mut self, client: u32) {
-        let now = self.timers.now;
-        let is_silent =
-            |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
-        if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
-            recall.heard = Some(now);
-            self.stuck_watch.looks = None;
-        }
-    }
-
-    fn hoarding_after(&self) -> Nanoseconds {
-        let after = self.config.hoarding_after.unwrap_or(self.config.stuck_after);
-        u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
-    }
-
-    fn others_wait_since(&self, recall: &Recall) -> Nanoseconds {
-        recall.since.max(self.stuck_watch.waits_since.unwrap_or(recall.since))
-    }
-
-    /// Until when a client may keep what it was asked for.
-    fn hoards_until(&self, client: u32, recall: &Recall) -> Nanoseconds {
-        let (since, after) = (self.others_wait_since(recall), self.hoarding_after());
-        if self.keeps_most_unused(client) {
-            return since.saturating_add(after);
-        }
-        let silent = since.saturating_add(after.saturating_mul(SILENT_TIMES));
-        let heard = recall.heard.map(|at| at.max(since).saturating_add(after));
-        heard.map_or(silent, |heard| heard.min(silent))
-    }
-
-    /// Whether a client leases more than half of the memory in segments in which it has never put anything: that is not what a
-    /// program leases to fill it.
-    fn keeps_most_unused(&self, client: u32) -> bool {
-        let its = self.unused.iter().filter(|(_, owner)| **owner == client);
-        let bytes = its
-            .filter_map(|(&segment, _)| self.ledger.grant(segment))
-            .map(|grant| grant.bytes);
-        bytes.sum::<u64>() > self.config.budget_bytes / 2
-    }
-
-    /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
-    fn hoarder(&self) -> Option<u32> {
-        let is_waited_for = |client: u32| {
-            let mut leases = self.waiting_leases.values().map(|lease| lease.client);
-            self.stalled.others_wait_for(Shortage::Payload, client) || leases.any(|other| other != client)
-        };
-        let is_late = |client: &u32| {
-            self.recalled
-                .get(client)
-                .is_some_and(|recall| self.hoards_until(*client, recall) <= self.timers.now)
-        };
-        let empty = self.ledger.recallable(0).map(|(client, _)| client);
-        empty.filter(is_late).find(|&client| is_waited_for(client))
     }
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {

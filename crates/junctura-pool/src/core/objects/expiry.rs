@@ -90,7 +90,7 @@ impl Core {
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
-        self.freed.gathers = true;
+        self.memory.freed.gathers = true;
         while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
             && self.backlog.take_turn()
             && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
@@ -102,7 +102,7 @@ impl Core {
             }
             self.objects.expiries.tidy(&self.objects.table);
         }
-        self.freed.gathers = false;
-        self.freed.tell(fx);
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
     }
 }

@@ -221,7 +221,7 @@ pub(in crate::core) struct Freed {
 }
 
 impl Freed {
-    fn note(&mut self, owner: u32, slot: Slot, fx: &mut impl Effects) {
+    pub(in crate::core) fn note(&mut self, owner: u32, slot: Slot, fx: &mut impl Effects) {
         if owner != self.owner {
             self.tell(fx);
         }
@@ -254,10 +254,11 @@ impl Core {
         if object.is_visible() && !object.is_retained() {
             self.remove(id, Why::Expired, fx);
         } else if object.is_visible() || object.is_staged() || object.owed > 0 {
-            self.may_be_spilled(id);
-            self.may_be_spare(id);
+            self.memory.may_be_spilled(&mut self.objects, id);
+            self.memory.may_be_spare(&mut self.objects, id);
         } else if object.holders == 0 {
-            self.free_payload(id, fx);
+            self.memory
+                .free_payload(&mut self.objects, &mut self.clients, &self.timers, id, fx);
             self.objects.forget_if_unneeded(id);
         }
     }
@@ -295,51 +296,6 @@ impl Core {
         }
         if bundle > 0 {
             self.one_fewer_of(bundle, id, until == Until::Together);
-        }
-    }
-
-    fn free_payload(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &mut self.objects[id];
-        let place = std::mem::replace(&mut object.place, Place::Freed);
-        object.departs = None;
-        if object.leaving != Leaving::No {
-            self.give_up_writing(id);
-        }
-        self.vacate(id, place, fx);
-    }
-
-    /// An object's payload does not lie there any more.
-    pub(in crate::core) fn vacate(&mut self, id: u32, place: Place, fx: &mut impl Effects) {
-        let object = &mut self.objects[id];
-        match place {
-            Place::Freed => {}
-            Place::File { at } => {
-                let length = object.length;
-                self.leave_tier(at, length, fx);
-            }
-            Place::Inline => {
-                let inline = std::mem::take(&mut object.inline);
-                self.ledger.inline_free(inline.len() as u64);
-                self.objects.spare.keep(inline);
-                self.memory_freed = true;
-            }
-            Place::Slot { segment, slot } => {
-                let vacated = self.ledger.vacate(segment, slot);
-                if let Some(owner) = vacated.owner {
-                    let slot = Slot {
-                        segment: segment.into(),
-                        slot: slot.into(),
-                    };
-                    self.freed.note(owner, slot, fx);
-                    if vacated.emptied {
-                        self.freed.tell(fx);
-                        self.recall_if_wanted(owner, segment, fx);
-                    }
-                } else if vacated.dropped {
-                    self.drop_segment(segment, fx);
-                    self.memory_freed = true;
-                }
-            }
         }
     }
 }

@@ -71,7 +71,7 @@ impl Core {
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
             let examined = self.examine(client, content);
-            let shortage = self.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            let shortage = self.memory.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
             self.take_up(client, number, bundle, content, fx)
@@ -195,7 +195,9 @@ impl Core {
         if !self.interests.may_be_owed(schema, record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
-        let place = self.occupy(client, &head, head.flags.get(), inline)?;
+        let place = self
+            .memory
+            .occupy(&mut self.objects, client, &head, head.flags.get(), inline)?;
 
         // Only now: what was known of the key may have made room for the record.
         if let Some(earlier) = self.objects.find_key(identity.key) {
@@ -295,37 +297,7 @@ impl Core {
             state.offered += 1;
         }
         self.announce(id, fx);
-        self.may_be_spilled(id);
-    }
-
-    pub(in crate::core) fn occupy(
-        &mut self,
-        client: u32,
-        head: &OfferHead,
-        flags: u16,
-        inline: &[u8],
-    ) -> std::result::Result<Place, Refusal> {
-        if !self.objects.has_room_for_record(head.record_length.get()) {
-            return Err(Refusal::Wait(Shortage::Records));
-        }
-        if flags & fixed::INLINE != 0 {
-            return if self.ledger.inline_reserve(inline.len() as u64) {
-                Ok(Place::Inline)
-            } else {
-                Err(Refusal::Wait(Shortage::Payload))
-            };
-        }
-        let (segment, slot) = (head.segment.get(), head.slot.get());
-        self.ledger
-            .occupy(client, segment, slot, head.length.get())
-            .map_err(Error::from)?;
-        if !self.recalled.is_empty() {
-            self.recalled.remove(&client);
-        }
-        if !self.unused.is_empty() {
-            self.unused.remove(&segment);
-        }
-        Ok(Place::Slot { segment, slot })
+        self.memory.may_be_spilled(&mut self.objects, id);
     }
 
     /// Who wants the new object gets it.
@@ -379,8 +351,8 @@ impl Core {
 
     /// The first waiting offer of a client waits for this.
     fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
-        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
-            self.recall_empty_segments(fx);
+        if self.memory.stalled.note(client, shortage) && shortage == Shortage::Payload {
+            self.memory.recall_empty_segments(&self.timers, fx);
         }
     }
 
@@ -397,7 +369,7 @@ impl Core {
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         self.pass_syncs_on(client, at, offer.syncs, fx);
-        self.memory_freed = true;
+        self.memory.came_free = true;
     }
 
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
@@ -427,7 +399,7 @@ impl Core {
             }
             self.answer_syncs(client, offer.syncs, fx);
         }
-        self.stalled.remove(client);
+        self.memory.stalled.remove(client);
     }
 }
 
