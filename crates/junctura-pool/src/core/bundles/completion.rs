@@ -12,9 +12,7 @@ use junctura_wire::frame::BODY_BYTES_MAX;
 use super::{Member, Phase};
 use crate::Effects;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{Keep, State, Until};
-use crate::core::objects::order::Sorting;
 
 /// As many versions as a frame has room for.
 const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
@@ -26,7 +24,7 @@ impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         let number = self.clients.bundle_of(client, which)?;
-        let bundle = self.open_one(number)?;
+        let bundle = self.bundles.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
             return conflict(format!("{} of {declared} members are there", bundle.there()));
@@ -54,7 +52,7 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let number = self.clients.bundle_of(client, which)?;
-        self.open_one(number)?;
+        self.bundles.open_one(number)?;
         let objects = self.bundles.objects_within(number);
         self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
@@ -75,7 +73,7 @@ impl Core {
         };
         bundle.phase = Phase::Complete;
         let parent = bundle.parent;
-        self.watch_bundle(number);
+        self.bundles.watch_bundle(&mut self.timers, number);
         match parent {
             None => self.reveal(number, by, fx),
             Some(above) => {
@@ -90,7 +88,7 @@ impl Core {
     /// Makes all of a tree visible, at one point in the order.
     fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
-        let members = self.members_in_order(root);
+        let members = self.bundles.members_in_order(&self.objects, root);
         let first = if members.is_empty() {
             0
         } else {
@@ -99,7 +97,7 @@ impl Core {
         let mut told = Told::new();
         let mut rest = members.len() as u32;
         for (key, member) in &members {
-            self.unpin(*key, member);
+            self.bundles.unpin(&self.objects, &self.memory, *key, member);
             rest -= 1;
             self.objects[member.object].rest = rest;
             let sequence = self.reveal_one(*key, member, fx);
@@ -112,23 +110,7 @@ impl Core {
         for number in tree {
             self.became_visible(number, first, members.len() as u64, &told, by, fx);
         }
-        self.forget_surplus_bundles();
-    }
-
-    /// Takes the members of a root out, in the order of their keys.
-    fn members_in_order(&mut self, root: u64) -> Vec<(u128, Member)> {
-        let Some(root) = self.bundles.table.get_mut(&root) else {
-            return Vec::new();
-        };
-        let (mut members, sorted) = (std::mem::take(&mut root.members), std::mem::take(&mut root.sorted));
-        let keys = sorted.into_values();
-        let mut in_order: Vec<_> = keys.filter_map(|key| Some((key, members.remove(key)?))).collect();
-        if !members.is_empty() {
-            in_order.extend(members.into_entries());
-            let by_key = Sorting::default();
-            in_order.sort_unstable_by(|(_, a), (_, b)| self.objects.compare(&by_key, a.object, b.object));
-        }
-        in_order
+        self.bundles.forget_surplus_bundles();
     }
 
     fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
@@ -208,19 +190,19 @@ impl Core {
         staged.sort_unstable_by_key(|(_, member)| member.object);
         self.memory.freed.gathers = true;
         for (key, member) in staged {
-            self.unpin(key, &member);
+            self.bundles.unpin(&self.objects, &self.memory, key, &member);
             self.drop_staged(member.object, fx);
         }
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
         for one in tree {
-            self.forget_aborted(one);
+            self.bundles.forget_aborted(&mut self.timers, one);
         }
         if let Some(above) = parent {
             if let Some(parent) = self.bundles.table.get_mut(&above) {
                 parent.nested.remove(&number);
             }
-            self.count_openers(above, -(openers as i32));
+            self.bundles.count_openers(&mut self.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
     }
@@ -236,20 +218,6 @@ impl Core {
             if by != Some((client, request)) {
                 fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }
-        }
-    }
-
-    fn forget_aborted(&mut self, number: u64) {
-        let Some(bundle) = self.bundles.table.remove(&number) else {
-            return;
-        };
-        self.bundles.open -= 1;
-        self.bundles.aborted += 1;
-        if bundle.orphaned.is_some() {
-            self.timers.cancel(super::NOBODY, super::TIMERS_OF_BUNDLES | number);
-        }
-        if let Some(path) = &bundle.path {
-            self.bundles.paths.remove(path);
         }
     }
 
@@ -271,29 +239,6 @@ impl Core {
         }
     }
 
-    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
-    pub(in crate::core) fn one_fewer_of(&mut self, number: u64, id: u32, was_together: bool) {
-        let sequence = self.objects[id].sequence;
-        if let Some(bundle) = self.bundles.table.get_mut(&number) {
-            bundle.visible -= 1;
-            if was_together {
-                bundle.together.remove(&sequence);
-            }
-            // While its tree is being made visible, a newer version may take the place of one that has just appeared.
-            if bundle.visible == 0 && bundle.phase == Phase::Visible {
-                self.bundles.past.push_back((self.timers.now, number));
-            }
-            if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
-                self.bundles.abandoned.push(number);
-            }
-        }
-    }
-
-    /// A bundle of which nothing is left but what stays as long as the others.
-    pub(in crate::core) fn next_abandoned(&mut self) -> Option<u64> {
-        self.bundles.abandoned.pop()
-    }
-
     /// What stays as long as the others of its bundle goes when these have gone.
     pub(in crate::core) fn let_the_rest_go(&mut self, number: u64, fx: &mut impl Effects) {
         let bundle = self.bundles.table.get_mut(&number);
@@ -306,45 +251,6 @@ impl Core {
                 object.until = Until::Over;
                 self.settle_in_turn(id, fx);
             }
-        }
-    }
-
-    /// When the next path of the past is to be forgotten.
-    pub(in crate::core) fn next_past_bundle(&self) -> Option<Nanoseconds> {
-        let (since, _) = self.bundles.past.front()?;
-        Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
-    }
-
-    /// Forgets paths whose time is over.
-    pub(in crate::core) fn forget_past_bundles(&mut self) {
-        while self.next_past_bundle().is_some_and(|at| at <= self.timers.now)
-            && let Some((_, number)) = self.bundles.past.pop_front()
-        {
-            self.forget_bundle(number);
-        }
-    }
-
-    /// More are remembered than may be: those go first of which nothing is left, then the oldest.
-    fn forget_surplus_bundles(&mut self) {
-        let limit = self.config.limits.bundles_remembered;
-        while self.bundles.table.len() - self.bundles.open > limit {
-            let past = self.bundles.past.pop_front().map(|(_, number)| number);
-            let table = &self.bundles.table;
-            let oldest = || {
-                table
-                    .iter()
-                    .find(|(_, one)| one.phase == Phase::Visible && one.together.is_empty())
-                    .map(|(&number, _)| number)
-            };
-            let Some(number) = past.or_else(oldest) else { return };
-            self.forget_bundle(number);
-        }
-    }
-
-    fn forget_bundle(&mut self, number: u64) {
-        let path = self.bundles.table.remove(&number).and_then(|bundle| bundle.path);
-        if let Some(path) = path {
-            self.bundles.paths.remove(&path);
         }
     }
 }

@@ -7,10 +7,12 @@ use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{self, BundleAttributes, BundleStatus, Bundled};
 
-use super::{Bundle, path, subject};
+use super::{Bundle, Bundles, path, subject};
 use crate::Effects;
 use crate::core::clients::stat::BundlesStat;
 use crate::core::engine::Core;
+use crate::core::engine::timers::Timers;
+use crate::core::objects::table::ObjectTable;
 
 /// Of a page of a list of bundles, about.
 const PAGE_BYTES: usize = 128 << 10;
@@ -36,7 +38,7 @@ impl Core {
         while bytes < PAGE_BYTES
             && let Some((&number, bundle)) = found.next()
         {
-            let status = self.bundle_status(number, bundle);
+            let status = self.bundles.bundle_status(&self.timers, number, bundle);
             bytes += 64 + status.path.as_ref().map_or(0, |path| path.len());
             bytes += status.attributes.as_ref().map_or(0, |about| about.record.len());
             items.push(status);
@@ -44,69 +46,6 @@ impl Core {
         let last = found.peek().is_none();
         fx.reply(client, request, &Reply::Bundled(Bundled { last, items }));
         Ok(())
-    }
-
-    fn bundle_status<'a>(&self, number: u64, bundle: &'a Bundle) -> BundleStatus<'a> {
-        BundleStatus {
-            number,
-            path: bundle.path.as_deref().map(Into::into),
-            state: bundle.phase as u8,
-            declared: bundle.terms.declared,
-            members: bundle.there(),
-            bytes: bundle.bytes,
-            openers: bundle.openers_below,
-            orphaned_for_ms: bundle.orphaned.map(|at| at.saturating_sub(self.timers.now) / 1_000_000),
-            attributes: bundle.terms.attributes.as_ref().map(|about| BundleAttributes {
-                schema: about.schema,
-                record: about.record.as_slice().into(),
-            }),
-            first: bundle.first,
-            visible: bundle.visible,
-            parent: bundle.parent,
-        }
-    }
-
-    pub(in crate::core) fn bundle_name(&self, number: u64) -> Option<body::BundleName<'_>> {
-        self.bundles.get(number).map(Bundle::name)
-    }
-
-    /// The numbers of the bundle of a path and of those nested in it.
-    pub(in crate::core) fn bundles_under(&self, path: &str) -> Result<BTreeSet<u64>> {
-        if let Some(&number) = self.bundles.paths.get(path) {
-            return Ok(self.bundles.tree(number).into_iter().collect());
-        }
-        path::check_path(path, &self.config.limits)?;
-        let cause = "there is none of this path, or it is forgotten";
-        Err(Error::new(Code::NotFound, subject(Some(path)), cause))
-    }
-
-    /// Staged objects that match, in no order. Walks over all that is staged.
-    pub(in crate::core) fn staged_matches(&self, selectors: &SelectorSet) -> Vec<u32> {
-        let members = self.bundles.table.values().flat_map(|bundle| bundle.members.values());
-        let matches = |id: &u32| {
-            let object = &self.objects[*id];
-            let selector = selectors.of(usize::from(object.schema));
-            selector.is_some_and(|selector| selector.matches(object.record()))
-        };
-        members.map(|member| member.object).filter(matches).collect()
-    }
-
-    /// The object of a key that is staged in the bundle that was opened last.
-    pub(in crate::core) fn staged_of(&self, key: u128) -> Option<u32> {
-        let mut latest_first = self.bundles.table.values().rev();
-        latest_first.find_map(|bundle| Some(bundle.members.get(key)?.object))
-    }
-
-    pub(in crate::core) fn bundles_stat(&self) -> BundlesStat {
-        let bundles = &self.bundles;
-        BundlesStat {
-            open: bundles.open as u64,
-            remembered: (bundles.table.len() - bundles.open) as u64,
-            staged: bundles.pinned.objects,
-            staged_bytes: bundles.pinned.payload_bytes,
-            completed: bundles.completed,
-            aborted: bundles.aborted,
-        }
     }
 }
 
@@ -119,5 +58,75 @@ fn is_about(bundle: &Bundle, selectors: &SelectorSet, schemas: usize) -> bool {
         None => (0..schemas)
             .filter_map(|schema| selectors.of(schema))
             .any(|selector| selector.matches(RecordRef::trusted(&[]))),
+    }
+}
+
+impl Bundles {
+    pub(in crate::core) fn bundle_status<'a>(
+        &self,
+        timers: &Timers,
+        number: u64,
+        bundle: &'a Bundle,
+    ) -> BundleStatus<'a> {
+        BundleStatus {
+            number,
+            path: bundle.path.as_deref().map(Into::into),
+            state: bundle.phase as u8,
+            declared: bundle.terms.declared,
+            members: bundle.there(),
+            bytes: bundle.bytes,
+            openers: bundle.openers_below,
+            orphaned_for_ms: bundle.orphaned.map(|at| at.saturating_sub(timers.now) / 1_000_000),
+            attributes: bundle.terms.attributes.as_ref().map(|about| BundleAttributes {
+                schema: about.schema,
+                record: about.record.as_slice().into(),
+            }),
+            first: bundle.first,
+            visible: bundle.visible,
+            parent: bundle.parent,
+        }
+    }
+
+    pub(in crate::core) fn bundle_name(&self, number: u64) -> Option<body::BundleName<'_>> {
+        self.get(number).map(Bundle::name)
+    }
+
+    /// The numbers of the bundle of a path and of those nested in it.
+    pub(in crate::core) fn bundles_under(&self, path: &str) -> Result<BTreeSet<u64>> {
+        if let Some(&number) = self.paths.get(path) {
+            return Ok(self.tree(number).into_iter().collect());
+        }
+        path::check_path(path, &self.config.limits)?;
+        let cause = "there is none of this path, or it is forgotten";
+        Err(Error::new(Code::NotFound, subject(Some(path)), cause))
+    }
+
+    /// Staged objects that match, in no order. Walks over all that is staged.
+    pub(in crate::core) fn staged_matches(&self, objects: &ObjectTable, selectors: &SelectorSet) -> Vec<u32> {
+        let members = self.table.values().flat_map(|bundle| bundle.members.values());
+        let matches = |id: &u32| {
+            let object = &objects[*id];
+            let selector = selectors.of(usize::from(object.schema));
+            selector.is_some_and(|selector| selector.matches(object.record()))
+        };
+        members.map(|member| member.object).filter(matches).collect()
+    }
+
+    /// The object of a key that is staged in the bundle that was opened last.
+    pub(in crate::core) fn staged_of(&self, key: u128) -> Option<u32> {
+        let mut latest_first = self.table.values().rev();
+        latest_first.find_map(|bundle| Some(bundle.members.get(key)?.object))
+    }
+
+    pub(in crate::core) fn bundles_stat(&self) -> BundlesStat {
+        let bundles = self;
+        BundlesStat {
+            open: bundles.open as u64,
+            remembered: (bundles.table.len() - bundles.open) as u64,
+            staged: bundles.pinned.objects,
+            staged_bytes: bundles.pinned.payload_bytes,
+            completed: bundles.completed,
+            aborted: bundles.aborted,
+        }
     }
 }

@@ -19,25 +19,31 @@
 mod completion;
 mod durability;
 mod inspect;
+mod open;
 mod path;
 mod stage;
+mod staging;
 
 pub(in crate::core) use durability::Lasting;
 pub(in crate::core) use stage::staged_flag;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use std::sync::Arc;
+
 use junctura_model::{Code, Error, Result};
-use junctura_wire::Reply;
 use junctura_wire::body;
 
-use crate::Effects;
+use crate::Config;
 use crate::core::clients::client::{Pending, milliseconds};
-use crate::core::engine::Core;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timer;
+use crate::core::engine::timers::Timers;
 use crate::core::objects::key_table::ByKey;
 use crate::core::objects::object::Keep;
+use crate::core::objects::order::Sorting;
+use crate::core::objects::table::ObjectTable;
 
 /// No client has this number: timers of bundles are filed under it, apart from those of requirements.
 const NOBODY: u32 = 0;
@@ -138,8 +144,8 @@ impl Bundle {
 }
 
 /// All bundles of a pool.
-#[derive(Default)]
 pub(in crate::core) struct Bundles {
+    config: Arc<Config>,
     /// By number: open ones, and those that are remembered.
     table: BTreeMap<u64, Bundle>,
     made: u64,
@@ -160,6 +166,23 @@ pub(in crate::core) struct Bundles {
 }
 
 impl Bundles {
+    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+        Self {
+            config: Arc::clone(config),
+            table: BTreeMap::new(),
+            made: 0,
+            paths: BTreeMap::new(),
+            open: 0,
+            reserved: ByKey::default(),
+            pinned: stage::Pinned::default(),
+            lookers: BTreeSet::new(),
+            past: VecDeque::new(),
+            abandoned: Vec::new(),
+            completed: 0,
+            aborted: 0,
+        }
+    }
+
     /// Whether a key is staged under a schema that rejects a second object.
     pub(in crate::core) fn reserve(&self, key: u128) -> bool {
         !self.reserved.is_empty() && self.reserved.get(key).is_some()
@@ -198,44 +221,30 @@ impl Bundles {
     }
 }
 
-impl Core {
-    /// Opens a bundle, or joins those who have it open.
-    pub(in crate::core) fn open_bundle(
-        &mut self,
-        client: u32,
-        request: u64,
-        asked: &body::Bundle<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let terms = self.bundle_terms(asked)?;
-        if let Some(path) = &asked.path {
-            path::check_path(path, &self.config.limits)?;
-        }
-        let standing = asked
-            .path
-            .as_deref()
-            .and_then(|path| self.bundles.paths.get(path).copied());
-        let number = match standing {
-            Some(number) => {
-                let agreed = self.agree_on_bundle(number, &terms)?;
-                self.clients.add_pending(client, request, Pending::Bundle(number))?;
-                if let Some(bundle) = self.bundles.table.get_mut(&number) {
-                    bundle.terms = agreed;
-                }
-                number
+impl Bundle {
+    /// # Errors
+    /// `BundleFull` when all its places are taken.
+    fn room_for_one(&self) -> Result<()> {
+        match self.terms.declared.filter(|&declared| self.taken() >= declared) {
+            None => Ok(()),
+            Some(declared) => {
+                let cause = format!("it has all its {declared} members");
+                Err(Error::new(Code::BundleFull, self.subject(), cause))
             }
-            None => self.make_bundle(client, request, asked.path.as_deref(), terms)?,
-        };
-        if let Some(bundle) = self.bundles.table.get_mut(&number) {
-            bundle.openers.insert((client, request));
         }
-        self.count_openers(number, 1);
-        fx.reply(client, request, &Reply::Began(self.objects.sequence));
-        self.complete_if_whole(number, Some(client), fx);
-        Ok(())
     }
+}
 
-    fn bundle_terms(&self, asked: &body::Bundle<'_>) -> Result<Terms> {
+fn subject(path: Option<&str>) -> String {
+    format!("bundle {}", path.unwrap_or("without a path"))
+}
+
+fn closed(subject: &str) -> Error {
+    Error::new(Code::BundleClosed, subject, "it is complete")
+}
+
+impl Bundles {
+    pub(in crate::core) fn bundle_terms(&self, asked: &body::Bundle<'_>) -> Result<Terms> {
         let limits = &self.config.limits;
         if asked.members == Some(0) {
             let cause = "a bundle with a number of members has at least one";
@@ -253,7 +262,7 @@ impl Core {
         })
     }
 
-    fn bundle_attributes(&self, given: &body::BundleAttributes<'_>) -> Result<Attributes> {
+    pub(in crate::core) fn bundle_attributes(&self, given: &body::BundleAttributes<'_>) -> Result<Attributes> {
         let limit = self.config.limits.bundle_attribute_bytes;
         if given.record.len() > limit {
             let cause = format!("{} bytes; {limit} are allowed", given.record.len());
@@ -271,8 +280,8 @@ impl Core {
     }
 
     /// What holds for a bundle once another has opened it on these terms.
-    fn agree_on_bundle(&self, number: u64, asked: &Terms) -> Result<Terms> {
-        let Some(bundle) = self.bundles.get(number) else {
+    pub(in crate::core) fn agree_on_bundle(&self, number: u64, asked: &Terms) -> Result<Terms> {
+        let Some(bundle) = self.get(number) else {
             return Ok(asked.clone());
         };
         if bundle.phase != Phase::Open {
@@ -306,24 +315,31 @@ impl Core {
         })
     }
 
-    fn make_bundle(&mut self, client: u32, request: u64, path: Option<&str>, terms: Terms) -> Result<u64> {
+    pub(in crate::core) fn make_bundle(
+        &mut self,
+        clients: &mut ClientTable,
+        client: u32,
+        request: u64,
+        path: Option<&str>,
+        terms: Terms,
+    ) -> Result<u64> {
         let limit = self.config.limits.bundles_open;
-        if self.bundles.open >= limit {
+        if self.open >= limit {
             let cause = format!("the pool has {limit} that are not complete");
             return Err(Error::new(Code::LimitExceeded, "bundles", cause));
         }
         let parent = path.map_or(Ok(None), |path| self.bundle_above(path))?;
-        let number = self.bundles.made + 1;
-        self.clients.add_pending(client, request, Pending::Bundle(number))?;
-        self.bundles.made = number;
-        self.bundles.open += 1;
-        let above = parent.and_then(|parent| self.bundles.table.get_mut(&parent));
+        let number = self.made + 1;
+        clients.add_pending(client, request, Pending::Bundle(number))?;
+        self.made = number;
+        self.open += 1;
+        let above = parent.and_then(|parent| self.table.get_mut(&parent));
         let root = above.map_or(number, |parent| {
             parent.nested.insert(number);
             parent.root
         });
         if let Some(path) = path {
-            self.bundles.paths.insert(path.to_owned(), number);
+            self.paths.insert(path.to_owned(), number);
         }
         let bundle = Bundle {
             path: path.map(str::to_owned),
@@ -344,26 +360,23 @@ impl Core {
             visible: 0,
             together: BTreeMap::new(),
         };
-        self.bundles.table.insert(number, bundle);
+        self.table.insert(number, bundle);
         Ok(number)
     }
 
     /// The open bundle that one of this path is to be nested in.
-    fn bundle_above(&self, path: &str) -> Result<Option<u64>> {
+    pub(in crate::core) fn bundle_above(&self, path: &str) -> Result<Option<u64>> {
         // Who opens the outer one too late must learn it: what is inside would not be a member.
-        let inner = self.bundles.paths.range(format!("{path}/")..);
+        let inner = self.paths.range(format!("{path}/")..);
         for (inner, number) in inner.take_while(|(inner, _)| path::is_under(inner, path)) {
-            let is_open = self
-                .bundles
-                .get(*number)
-                .is_some_and(|bundle| bundle.phase != Phase::Visible);
+            let is_open = self.get(*number).is_some_and(|bundle| bundle.phase != Phase::Visible);
             if is_open && path::parent(inner) == Some(path) {
                 let cause = format!("{inner} was opened before it, and stands by itself");
                 return Err(Error::new(Code::Conflict, subject(Some(path)), cause));
             }
         }
-        let above = path::parent(path).and_then(|parent| self.bundles.paths.get(parent).copied());
-        let Some((number, parent)) = above.and_then(|number| Some((number, self.bundles.get(number)?))) else {
+        let above = path::parent(path).and_then(|parent| self.paths.get(parent).copied());
+        let Some((number, parent)) = above.and_then(|number| Some((number, self.get(number)?))) else {
             return Ok(None);
         };
         if parent.phase != Phase::Open {
@@ -374,79 +387,138 @@ impl Core {
     }
 
     /// So many more, or fewer, have a bundle open. While nobody has, its orphan timeout counts.
-    fn count_openers(&mut self, number: u64, more: i32) {
-        for number in self.bundles.upwards(number) {
-            if let Some(bundle) = self.bundles.table.get_mut(&number) {
+    pub(in crate::core) fn count_openers(&mut self, timers: &mut Timers, number: u64, more: i32) {
+        for number in self.upwards(number) {
+            if let Some(bundle) = self.table.get_mut(&number) {
                 bundle.openers_below = bundle.openers_below.wrapping_add_signed(more);
             }
-            self.watch_bundle(number);
+            self.watch_bundle(timers, number);
         }
     }
 
-    fn watch_bundle(&mut self, number: u64) {
-        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+    pub(in crate::core) fn watch_bundle(&mut self, timers: &mut Timers, number: u64) {
+        let Some(bundle) = self.table.get_mut(&number) else {
             return;
         };
         let timer = TIMERS_OF_BUNDLES | number;
         if bundle.openers_below > 0 || bundle.phase != Phase::Open {
             if bundle.orphaned.take().is_some() {
-                self.timers.cancel(NOBODY, timer);
+                timers.cancel(NOBODY, timer);
             }
         } else if bundle.orphaned.is_none() {
             let usual = self.config.orphan_timeout.as_nanos() as u64;
-            let at = self
-                .timers
-                .now
-                .saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
+            let at = timers.now.saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
             bundle.orphaned = Some(at);
-            self.timers.set(at, NOBODY, timer, Timer::Bundle(number));
+            timers.set(at, NOBODY, timer, Timer::Bundle(number));
         }
-    }
-
-    /// A client does not have a bundle open any more. Its request is the caller's to settle.
-    pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
-        self.durable.forget_opener(client, request);
-        let Some(bundle) = self.bundles.table.get_mut(&number) else {
-            return;
-        };
-        if !bundle.openers.remove(&(client, request)) {
-            return;
-        }
-        if bundle.path.is_none() {
-            return self.abort_bundle(number, None, "its producer has left it", fx);
-        }
-        self.count_openers(number, -1);
     }
 
     /// The bundle of this number, if it takes members.
-    fn open_one(&self, number: u64) -> Result<&Bundle> {
-        match self.bundles.get(number) {
+    pub(in crate::core) fn open_one(&self, number: u64) -> Result<&Bundle> {
+        match self.get(number) {
             // One without a path is forgotten once it is visible.
             None => Err(closed(&subject(None))),
             Some(bundle) if bundle.phase != Phase::Open => Err(closed(&bundle.subject())),
             Some(bundle) => Ok(bundle),
         }
     }
-}
 
-impl Bundle {
-    /// # Errors
-    /// `BundleFull` when all its places are taken.
-    fn room_for_one(&self) -> Result<()> {
-        match self.terms.declared.filter(|&declared| self.taken() >= declared) {
-            None => Ok(()),
-            Some(declared) => {
-                let cause = format!("it has all its {declared} members");
-                Err(Error::new(Code::BundleFull, self.subject(), cause))
+    pub(in crate::core) fn forget_aborted(&mut self, timers: &mut Timers, number: u64) {
+        let Some(bundle) = self.table.remove(&number) else {
+            return;
+        };
+        self.open -= 1;
+        self.aborted += 1;
+        if bundle.orphaned.is_some() {
+            timers.cancel(NOBODY, TIMERS_OF_BUNDLES | number);
+        }
+        if let Some(path) = &bundle.path {
+            self.paths.remove(path);
+        }
+    }
+
+    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
+    pub(in crate::core) fn one_fewer_of(
+        &mut self,
+        objects: &ObjectTable,
+        timers: &Timers,
+        number: u64,
+        id: u32,
+        was_together: bool,
+    ) {
+        let sequence = objects[id].sequence;
+        if let Some(bundle) = self.table.get_mut(&number) {
+            bundle.visible -= 1;
+            if was_together {
+                bundle.together.remove(&sequence);
+            }
+            // While its tree is being made visible, a newer version may take the place of one that has just appeared.
+            if bundle.visible == 0 && bundle.phase == Phase::Visible {
+                self.past.push_back((timers.now, number));
+            }
+            if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
+                self.abandoned.push(number);
             }
         }
     }
-}
 
-fn subject(path: Option<&str>) -> String {
-    format!("bundle {}", path.unwrap_or("without a path"))
-}
+    /// A bundle of which nothing is left but what stays as long as the others.
+    pub(in crate::core) fn next_abandoned(&mut self) -> Option<u64> {
+        self.abandoned.pop()
+    }
 
-fn closed(subject: &str) -> Error {
-    Error::new(Code::BundleClosed, subject, "it is complete")
+    /// When the next path of the past is to be forgotten.
+    pub(in crate::core) fn next_past_bundle(&self) -> Option<Nanoseconds> {
+        let (since, _) = self.past.front()?;
+        Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
+    }
+
+    /// Forgets paths whose time is over.
+    pub(in crate::core) fn forget_past_bundles(&mut self, timers: &Timers) {
+        while self.next_past_bundle().is_some_and(|at| at <= timers.now)
+            && let Some((_, number)) = self.past.pop_front()
+        {
+            self.forget_bundle(number);
+        }
+    }
+
+    /// More are remembered than may be: those go first of which nothing is left, then the oldest.
+    pub(in crate::core) fn forget_surplus_bundles(&mut self) {
+        let limit = self.config.limits.bundles_remembered;
+        while self.table.len() - self.open > limit {
+            let past = self.past.pop_front().map(|(_, number)| number);
+            let table = &self.table;
+            let oldest = || {
+                table
+                    .iter()
+                    .find(|(_, one)| one.phase == Phase::Visible && one.together.is_empty())
+                    .map(|(&number, _)| number)
+            };
+            let Some(number) = past.or_else(oldest) else { return };
+            self.forget_bundle(number);
+        }
+    }
+
+    pub(in crate::core) fn forget_bundle(&mut self, number: u64) {
+        let path = self.table.remove(&number).and_then(|bundle| bundle.path);
+        if let Some(path) = path {
+            self.paths.remove(&path);
+        }
+    }
+
+    /// Takes the members of a root out, in the order of their keys.
+    pub(in crate::core) fn members_in_order(&mut self, objects: &ObjectTable, root: u64) -> Vec<(u128, Member)> {
+        let Some(root) = self.table.get_mut(&root) else {
+            return Vec::new();
+        };
+        let (mut members, sorted) = (std::mem::take(&mut root.members), std::mem::take(&mut root.sorted));
+        let keys = sorted.into_values();
+        let mut in_order: Vec<_> = keys.filter_map(|key| Some((key, members.remove(key)?))).collect();
+        if !members.is_empty() {
+            in_order.extend(members.into_entries());
+            let by_key = Sorting::default();
+            in_order.sort_unstable_by(|(_, a), (_, b)| objects.compare(&by_key, a.object, b.object));
+        }
+        in_order
+    }
 }

@@ -398,7 +398,7 @@ impl Core {
     /// The numbers of this moment.
     #[must_use]
     pub fn stat(&self) -> Stat {
-        let (count, bundles) = (&self.count, self.bundles_stat());
+        let (count, bundles) = (&self.count, self.bundles.bundles_stat());
         Stat {
             incarnation: self.config.incarnation,
             sequence: self.objects.sequence,

@@ -85,7 +85,7 @@ impl Core {
             timers: Timers::default(),
             backlog: Backlog::default(),
             drain: None,
-            bundles: Bundles::default(),
+            bundles: Bundles::new(&config),
             durable: crate::core::durability::Durable::default(),
             awaited: Awaited::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
@@ -119,7 +119,7 @@ impl Core {
                 self.hand_out(group, fx);
             } else if self.awaited.has_news() {
                 self.let_unneeded_go(fx);
-            } else if let Some(bundle) = self.next_abandoned() {
+            } else if let Some(bundle) = self.bundles.next_abandoned() {
                 self.let_the_rest_go(bundle, fx);
             } else if !self.unblocked.is_empty() {
                 self.finish_withdrawals(fx);
@@ -292,7 +292,7 @@ impl Core {
             self.follow_up(fx);
         }
         self.objects.forget_old_tombstones(self.timers.now);
-        self.forget_past_bundles();
+        self.bundles.forget_past_bundles(&self.timers);
     }
 
     /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
@@ -320,7 +320,7 @@ impl Core {
             .chain(self.objects.expiries.next())
             .chain(self.drain_deadline())
             .chain(self.objects.tombstones.next_expiry(self.config.tombstone_age))
-            .chain(self.next_past_bundle())
+            .chain(self.bundles.next_past_bundle())
             .min()
     }
 

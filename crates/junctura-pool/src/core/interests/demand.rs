@@ -63,7 +63,7 @@ impl Core {
             } => {
                 self.see_off_key(identity, fx);
                 let staged = if demand.incomplete {
-                    self.staged_of(identity)
+                    self.bundles.staged_of(identity)
                 } else {
                     None
                 };
@@ -83,7 +83,7 @@ impl Core {
                 let staged = || {
                     demand
                         .incomplete
-                        .then(|| self.staged_matches(&selectors).pop())
+                        .then(|| self.bundles.staged_matches(&self.objects, &selectors).pop())
                         .flatten()
                 };
                 (newest.or_else(staged), selectors, text)

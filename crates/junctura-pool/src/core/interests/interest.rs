@@ -94,7 +94,7 @@ impl Core {
             self.interests.demand_waits(&mut self.timers, requirement, true);
         }
         if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
-            self.look_at_staged(id, true);
+            self.bundles.look_at_staged(id, true);
         }
         self.interests.table.insert(interest);
         Ok(id)
@@ -117,7 +117,7 @@ impl Core {
                     self.interests.demand_waits(&mut self.timers, requirement, false);
                 }
                 if waiting.incomplete {
-                    self.look_at_staged(id, false);
+                    self.bundles.look_at_staged(id, false);
                 }
             }
             Interest::Requirement(requirement) => {

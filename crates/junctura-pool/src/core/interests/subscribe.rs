@@ -183,7 +183,7 @@ impl Core {
     ) {
         self.tell_watchers(event, by, reason, fx, |core| {
             Some(Happened {
-                bundle: Some(core.bundle_name(number)?),
+                bundle: Some(core.bundles.bundle_name(number)?),
                 ..Happened::default()
             })
         });

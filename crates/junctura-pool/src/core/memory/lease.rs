@@ -35,7 +35,9 @@ impl Core {
             return Ok(());
         }
         if lease.staged
-            && let Some(full) = self.segments_filled_by_bundles(lease.payload_bytes)
+            && let Some(full) =
+                self.bundles
+                    .segments_filled_by_bundles(&self.objects, &self.memory, lease.payload_bytes)
         {
             return Err(full);
         }
@@ -144,7 +146,9 @@ impl Core {
     /// Leases for members of bundles wait no more when only bundles fill the memory.
     fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
         let in_vain = self.memory.waiting_leases.staged().filter_map(|(turn, lease)| {
-            let full = self.segments_filled_by_bundles(lease.payload_bytes)?;
+            let full = self
+                .bundles
+                .segments_filled_by_bundles(&self.objects, &self.memory, lease.payload_bytes)?;
             Some((turn, lease.client, lease.request, full))
         });
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {

@@ -187,8 +187,8 @@ impl Core {
         let to = Place::File { at };
         object.place = to;
         if is_staged {
-            self.pin(from, length, false);
-            self.pin(to, length, true);
+            self.bundles.pin(&self.memory, from, length, false);
+            self.bundles.pin(&self.memory, to, length, true);
             // Others may wait for what only its bundle could free now.
             self.memory.came_free = true;
         }

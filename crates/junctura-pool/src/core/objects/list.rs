@@ -37,11 +37,11 @@ impl Core {
         let among = list
             .bundle
             .as_deref()
-            .map(|path| self.bundles_under(path))
+            .map(|path| self.bundles.bundles_under(path))
             .transpose()?;
         let mut found = self.sorted_matches(&selectors);
         if list.incomplete {
-            found.extend(self.staged_matches(&selectors));
+            found.extend(self.bundles.staged_matches(&self.objects, &selectors));
         }
         if let Some(among) = among {
             found.retain(|id| among.contains(&self.objects[id].bundle));

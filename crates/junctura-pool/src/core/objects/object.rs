@@ -295,7 +295,8 @@ impl Core {
             Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
         }
         if bundle > 0 {
-            self.one_fewer_of(bundle, id, until == Until::Together);
+            self.bundles
+                .one_fewer_of(&self.objects, &self.timers, bundle, id, until == Until::Together);
         }
     }
 }

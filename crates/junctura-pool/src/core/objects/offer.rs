@@ -183,7 +183,7 @@ impl Core {
         self.see_off_key(identity.key, fx);
         let Content { head, record, inline } = content;
         if identity.on_same_key == SameKey::Reject {
-            self.refuse_second(identity.key, content)?;
+            self.bundles.refuse_second(&self.objects, identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
         if head.flags.get() & fixed::IF_WANTED != 0 && self.interests.count_wanting(schema, record) == 0 {
@@ -209,24 +209,6 @@ impl Core {
         self.objects[id].sequence = sequence;
         self.appear(id, examined.keep, fx);
         Ok(Taken { object: id, sequence })
-    }
-
-    /// # Errors
-    /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
-    pub(in crate::core) fn refuse_second(&self, key: u128, content: Content<'_>) -> Result<()> {
-        let cause = if self
-            .objects
-            .find_key(key)
-            .is_some_and(|filed| !self.objects.is_marker(filed))
-        {
-            "an object with this key is, or was, in the pool, and its schema rejects another"
-        } else if self.bundles.reserve(key) {
-            "an object with this key is staged in a bundle, and its schema rejects another"
-        } else {
-            return Ok(());
-        };
-        let text = self.objects.key_text(content.head.schema.get(), content.record);
-        Err(Error::new(Code::AlreadyExists, text, cause))
     }
 
     /// Puts an object into the table; nobody sees it yet.
