@@ -106,7 +106,9 @@ impl Core {
                 sequence: sequence.into(),
             });
         }
-        self.await_members(root, &tree, &members);
+        let durable = members.iter().filter(|(_, member)| member.is_durable);
+        self.durability
+            .await_members(&self.objects, root, &tree, durable.map(|(_, member)| member.object));
         for number in tree {
             self.became_visible(number, first, members.len() as u64, &told, by, fx);
         }

@@ -24,7 +24,6 @@ mod path;
 mod stage;
 mod staging;
 
-pub(in crate::core) use durability::Lasting;
 pub(in crate::core) use stage::staged_flag;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -91,28 +90,28 @@ pub(in crate::core) struct Bundle {
 
 /// What those who open a bundle say of it. What one leaves out another may say.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Terms {
+pub(in crate::core) struct Terms {
     declared: Option<u64>,
     orphan_timeout: Option<Nanoseconds>,
     attributes: Option<Attributes>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Attributes {
+pub(in crate::core) struct Attributes {
     schema: u16,
     record: Vec<u8>,
 }
 
 /// A staged object.
-struct Member {
-    object: u32,
-    bundle: u64,
+pub(in crate::core) struct Member {
+    pub(in crate::core) object: u32,
+    pub(in crate::core) bundle: u64,
     /// Who staged it: the client and its request that has the bundle open.
-    by: (u32, u64),
+    pub(in crate::core) by: (u32, u64),
     /// The request with which it was staged.
-    request: u64,
-    keep: Keep,
-    is_durable: bool,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) keep: Keep,
+    pub(in crate::core) is_durable: bool,
 }
 
 impl Bundle {

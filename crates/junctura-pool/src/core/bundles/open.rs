@@ -50,7 +50,7 @@ impl Core {
 
     /// A client does not have a bundle open any more. Its request is the caller's to settle.
     pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
-        self.durable.forget_opener(client, request);
+        self.durability.forget_opener(client, request);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };

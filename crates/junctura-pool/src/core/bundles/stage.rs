@@ -92,7 +92,7 @@ impl Core {
     /// A staged object will never be visible: its memory goes with the last who looks at it.
     pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id].state = State::Dropped;
-        self.await_no_more(id);
+        self.retention.await_no_more(&mut self.objects, id);
         self.settle(id, fx);
     }
 

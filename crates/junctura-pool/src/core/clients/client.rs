@@ -290,7 +290,7 @@ impl Core {
         for held in held {
             self.let_go(&held, false, fx);
         }
-        self.awaited.release(&state.consumers);
+        self.retention.release(&state.consumers);
         for segment in &state.segments {
             self.memory.maps_no_more(client, *segment);
         }
@@ -306,10 +306,10 @@ impl Core {
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, request),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
-            Some(&Pending::Withdrawal(id)) => self.drop_withdrawal(id),
+            Some(&Pending::Withdrawal(id)) => self.withdrawals.drop_withdrawal(&mut self.objects, id),
             Some(Pending::List(_)) => self.drop_list(client, request),
             Some(Pending::Drain) => self.forget_asker(client, request),
-            Some(&Pending::Durable(awaits)) => self.durable.forget(client, request, awaits),
+            Some(&Pending::Durable(awaits)) => self.durability.forget(client, request, awaits),
             Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }

@@ -441,7 +441,7 @@ impl Core {
                 gap_bytes: self.interests.gap_bytes as u64,
                 selector_bytes: self.clients.selector_bytes as u64,
                 owed: self.interests.owed as u64,
-                withdrawals: self.withdrawals.len() as u64,
+                withdrawals: self.withdrawals.table.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
                 owed: self
@@ -452,7 +452,7 @@ impl Core {
                     .sum(),
             }),
             named_requirements: self.interests.requirement_stats(&self.clients, &self.timers),
-            awaited: self.awaited.stat(),
+            awaited: self.retention.stat(),
             until_gone: self.components.stat(),
             broken_requirements: self.interests.broken_stats(&self.clients, &self.timers),
             clients_connected: self.clients.table.len() as u64,

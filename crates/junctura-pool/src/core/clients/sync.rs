@@ -16,7 +16,7 @@ impl Core {
     pub(in crate::core) fn sync(&mut self, client: u32, number: u64, fx: &mut impl Effects) -> Result<()> {
         let state = self.clients.get(client);
         if state.is_none_or(|state| state.waiting_offers.is_empty()) {
-            self.answer_sync(client, number, fx);
+            self.deferred.answer_sync(&self.clients, client, number, fx);
             return Ok(());
         }
         self.clients.add_pending(client, number, Pending::Sync)?;
@@ -35,7 +35,7 @@ impl Core {
         }
         for number in syncs {
             self.clients.settle_pending(&mut self.timers, client, number);
-            self.answer_sync(client, number, fx);
+            self.deferred.answer_sync(&self.clients, client, number, fx);
         }
     }
 

@@ -112,7 +112,7 @@ impl Core {
         // What is retained until it comes was kept so far, and is owed now.
         if let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) {
             let name = named.name.clone();
-            self.awaited.came(&name);
+            self.retention.came(&name);
         }
         for asker in beginning.askers {
             asker.answer(self, id, fx);

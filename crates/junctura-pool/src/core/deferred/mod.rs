@@ -29,18 +29,21 @@ pub(in crate::core) use beginning::Beginning;
 pub use unfinished::{Unfinished, UnfinishedChange};
 
 use crate::Effects;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::{Interest, InterestId};
 use crate::core::interests::requirement::Disowned;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::spill::Leaving;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::{Object, Until, Why};
 use crate::core::objects::retention_by_name::AwaitedNames;
+use crate::core::objects::table::ObjectTable;
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Backlog {
+pub(in crate::core) struct DeferredWork {
     queue: VecDeque<Left>,
     /// So many more may go in this event.
     may_go: usize,
@@ -91,7 +94,7 @@ pub(in crate::core) enum Part {
     Await(AwaitedNames),
 }
 
-impl Backlog {
+impl DeferredWork {
     /// Whether a follow, or a group, may give more in this event. Else the rest comes in the next tick.
     pub(in crate::core) fn may_deliver(&mut self, interest: u32) -> bool {
         if self.may_deliver == 0 {
@@ -149,49 +152,26 @@ impl Core {
     /// An event begins.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
         self.timers.now = now;
-        self.backlog.may_go = self.config.leaving_at_once.max(1);
-        self.backlog.may_deliver = self.config.delivered_at_once.max(1);
-        self.backlog.came_before = self.backlog.came;
-    }
-
-    /// What a client said has left something for later.
-    pub(in crate::core) fn note_left(&mut self, client: u32) {
-        if self.backlog.has_grown()
-            && let Some(state) = self.clients.get_mut(client)
-        {
-            state.left = self.backlog.came;
-        }
-    }
-
-    /// What a client said before is in effect: it is told so, when nothing that it has left is left.
-    pub(in crate::core) fn answer_sync(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let left = self.clients.get(client).map_or(0, |state| state.left);
-        if left > self.backlog.went {
-            self.backlog.push(Left::Answer {
-                client,
-                request,
-                count: 0,
-            });
-        } else {
-            fx.reply(client, request, &Reply::Done(0));
-        }
+        self.deferred.may_go = self.config.leaving_at_once.max(1);
+        self.deferred.may_deliver = self.config.delivered_at_once.max(1);
+        self.deferred.came_before = self.deferred.came;
     }
 
     /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        !self.backlog.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+        !self.deferred.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
     }
 
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
-        !self.backlog.delivering.is_empty()
+        !self.deferred.delivering.is_empty()
     }
 
     /// Delivers what earlier events had no time for, as much as may be in one.
     pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
-        let delivering = std::mem::take(&mut self.backlog.delivering);
+        let delivering = std::mem::take(&mut self.deferred.delivering);
         if delivering.is_empty() {
             return;
         }
@@ -209,7 +189,7 @@ impl Core {
     /// What has yet to go, in the order of its turns; for those who check.
     #[must_use]
     pub fn departing(&self) -> Vec<Departing> {
-        let left = self.backlog.queue.iter().filter_map(|left| {
+        let left = self.deferred.queue.iter().filter_map(|left| {
             let (id, sequence) = match *left {
                 Left::Object { id, sequence } => (id, sequence),
                 Left::Part { number, .. } => return Some(Departing::Part(number)),
@@ -229,7 +209,7 @@ impl Core {
     /// What is done in parts and is not done yet, in the order of the queue; for those who check.
     #[must_use]
     pub fn unfinished(&self) -> Vec<Unfinished> {
-        let parts = self.backlog.queue.iter().filter_map(|left| match left {
+        let parts = self.deferred.queue.iter().filter_map(|left| match left {
             Left::Part { number, turns, part } => Some((*number, *turns, part)),
             Left::Object { .. } | Left::Answer { .. } => None,
         });
@@ -245,8 +225,10 @@ impl Core {
         if object.departs.is_some() {
             return;
         }
-        if object.may_go() && !self.backlog.take_turn() {
-            return self.leave_for_later(id, Why::Expired);
+        if object.may_go() && !self.deferred.take_turn() {
+            return self
+                .deferred
+                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Expired);
         }
         self.settle(id, fx);
     }
@@ -256,67 +238,32 @@ impl Core {
         if self.objects[id].departs.is_some() {
             return;
         }
-        if self.objects[id].is_visible() && !self.backlog.take_turn() {
-            return self.leave_for_later(id, Why::Withdrawn);
+        if self.objects[id].is_visible() && !self.deferred.take_turn() {
+            return self
+                .deferred
+                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Withdrawn);
         }
         self.take_one_out(id, fx);
     }
 
-    /// A request is answered when what this event has left for later has gone.
-    pub(in crate::core) fn answer_in_turn(&mut self, client: u32, request: u64, count: u64, fx: &mut impl Effects) {
-        if self.backlog.has_grown() {
-            self.backlog.push(Left::Answer { client, request, count });
-        } else {
-            fx.reply(client, request, &Reply::Done(count));
-        }
-    }
-
-    fn leave_for_later(&mut self, id: u32, why: Why) {
-        let object = &mut self.objects[id];
-        object.departs = Some(why);
-        if object.leaving != Leaving::No {
-            self.memory.give_up_writing(&mut self.objects, id);
-        }
-        let object = &self.objects[id];
-        let sequence = object.sequence;
-        self.backlog.push(Left::Object { id, sequence });
-    }
-
     /// Lets go what earlier events have left, as much as may go in one.
     pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
-        if self.backlog.queue.is_empty() {
+        if self.deferred.queue.is_empty() {
             return;
         }
         self.memory.freed.gathers = true;
-        self.answer_those_in_turn(fx);
-        while !self.backlog.queue.is_empty() && self.backlog.take_turn() {
-            match self.backlog.pop() {
+        self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+        while !self.deferred.queue.is_empty() && self.deferred.take_turn() {
+            match self.deferred.pop() {
                 Some(Left::Object { id, .. }) => self.depart(id, fx),
                 Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
                 Some(Left::Answer { .. }) | None => {}
             }
-            self.answer_those_in_turn(fx);
+            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
         }
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
         self.follow_up(fx);
-    }
-
-    /// Those whose turn has come are answered.
-    pub(in crate::core) fn answer_those_in_turn(&mut self, fx: &mut impl Effects) {
-        while let Some(left) = self.backlog.pop_past(&self.objects.table) {
-            if let Left::Answer { client, request, count } = left
-                && self.clients.table.contains_key(&client)
-            {
-                fx.reply(client, request, &Reply::Done(count));
-            }
-        }
-    }
-
-    /// Something is done in its turn, one object after the other.
-    pub(in crate::core) fn go_on_later(&mut self, part: Part) {
-        let number = self.backlog.came + 1;
-        self.backlog.push(Left::Part { number, turns: 0, part });
     }
 
     /// Does it for one more object.
@@ -335,7 +282,7 @@ impl Core {
             },
         };
         if has_more {
-            self.backlog.put_back(Left::Part { number, turns, part });
+            self.deferred.put_back(Left::Part { number, turns, part });
         }
     }
 
@@ -382,5 +329,84 @@ impl Core {
             object.sequence > since && self.is_out_of_sight(object)
         };
         all.into_iter().filter(is_missed).collect()
+    }
+}
+
+impl DeferredWork {
+    /// What a client said has left something for later.
+    pub(in crate::core) fn note_left(&mut self, clients: &mut ClientTable, client: u32) {
+        if self.has_grown()
+            && let Some(state) = clients.get_mut(client)
+        {
+            state.left = self.came;
+        }
+    }
+
+    /// What a client said before is in effect: it is told so, when nothing that it has left is left.
+    pub(in crate::core) fn answer_sync(
+        &mut self,
+        clients: &ClientTable,
+        client: u32,
+        request: u64,
+        fx: &mut impl Effects,
+    ) {
+        let left = clients.get(client).map_or(0, |state| state.left);
+        if left > self.went {
+            self.push(Left::Answer {
+                client,
+                request,
+                count: 0,
+            });
+        } else {
+            fx.reply(client, request, &Reply::Done(0));
+        }
+    }
+
+    /// A request is answered when what this event has left for later has gone.
+    pub(in crate::core) fn answer_in_turn(&mut self, client: u32, request: u64, count: u64, fx: &mut impl Effects) {
+        if self.has_grown() {
+            self.push(Left::Answer { client, request, count });
+        } else {
+            fx.reply(client, request, &Reply::Done(count));
+        }
+    }
+
+    pub(in crate::core) fn leave_for_later(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        why: Why,
+    ) {
+        let object = &mut objects[id];
+        object.departs = Some(why);
+        if object.leaving != Leaving::No {
+            memory.give_up_writing(objects, id);
+        }
+        let object = &objects[id];
+        let sequence = object.sequence;
+        self.push(Left::Object { id, sequence });
+    }
+
+    /// Something is done in its turn, one object after the other.
+    pub(in crate::core) fn go_on_later(&mut self, part: Part) {
+        let number = self.came + 1;
+        self.push(Left::Part { number, turns: 0, part });
+    }
+
+    /// Those whose turn has come are answered.
+    pub(in crate::core) fn answer_those_in_turn(
+        &mut self,
+        clients: &ClientTable,
+        objects: &ObjectTable,
+        fx: &mut impl Effects,
+    ) {
+        while let Some(left) = self.pop_past(&objects.table) {
+            if let Left::Answer { client, request, count } = left
+                && clients.table.contains_key(&client)
+            {
+                fx.reply(client, request, &Reply::Done(count));
+            }
+        }
     }
 }

@@ -51,7 +51,7 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
     };
     match part {
         &Part::TakeOut { id, client, request } => {
-            let withdrawal = core.withdrawals.get(id as usize)?;
+            let withdrawal = core.withdrawals.table.get(id as usize)?;
             let (left, newest) = withdrawal.left(client, request)?;
             Some((UnfinishedChange::Retire(client, request), numbers(left, newest)))
         }

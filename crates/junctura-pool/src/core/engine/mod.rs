@@ -5,26 +5,24 @@ pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;
 pub(in crate::core) mod timers;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
-use slab::Slab;
 
 use crate::core::bundles::Bundles;
 use crate::core::clients::client::Pending;
 use crate::core::clients::table::ClientTable;
-use crate::core::deferred::Backlog;
+use crate::core::deferred::DeferredWork;
+use crate::core::durability::Durability;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timers;
 use crate::core::interests::table::InterestTable;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::objects::retention_by_name::Awaited;
+use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::withdraw::Withdrawal;
+use crate::core::objects::withdrawals::Withdrawals;
 use crate::{Config, Effects};
 use std::sync::Arc;
 
@@ -35,17 +33,13 @@ pub struct Core {
     pub(in crate::core) objects: ObjectTable,
     pub(in crate::core) interests: InterestTable,
     pub(in crate::core) memory: PayloadMemory,
-    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
-    pub(in crate::core) unblocked: Vec<u32>,
-    pub(in crate::core) withdrawals: Slab<Withdrawal>,
-    /// By object: withdraws that wait for what requirements are owed of it.
-    pub(in crate::core) withdrawing: BTreeMap<u32, BTreeSet<u32>>,
+    pub(in crate::core) withdrawals: Withdrawals,
     pub(in crate::core) timers: Timers,
-    pub(in crate::core) backlog: Backlog,
+    pub(in crate::core) deferred: DeferredWork,
     pub(in crate::core) drain: Option<Drain>,
     pub(in crate::core) bundles: Bundles,
-    pub(in crate::core) durable: crate::core::durability::Durable,
-    pub(in crate::core) awaited: Awaited,
+    pub(in crate::core) durability: Durability,
+    pub(in crate::core) retention: RetentionByName,
     pub(in crate::core) components: Components,
     pub(in crate::core) count: crate::core::clients::stat::Counters,
 }
@@ -79,15 +73,13 @@ impl Core {
             objects: ObjectTable::new(&config),
             interests: InterestTable::new(&config),
             memory: PayloadMemory::new(&config),
-            unblocked: Vec::new(),
-            withdrawals: Slab::new(),
-            withdrawing: BTreeMap::new(),
+            withdrawals: Withdrawals::default(),
             timers: Timers::default(),
-            backlog: Backlog::default(),
+            deferred: DeferredWork::default(),
             drain: None,
             bundles: Bundles::new(&config),
-            durable: crate::core::durability::Durable::default(),
-            awaited: Awaited::of_schemas(&config.schemas)?,
+            durability: crate::core::durability::Durability::default(),
+            retention: RetentionByName::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
             count: crate::core::clients::stat::Counters::default(),
             config,
@@ -106,7 +98,7 @@ impl Core {
         }
         self.forget_ahead(client);
         self.follow_up(fx);
-        self.note_left(client);
+        self.deferred.note_left(&mut self.clients, client);
     }
 
     /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
@@ -114,16 +106,16 @@ impl Core {
     /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
-            self.answer_those_in_turn(fx);
+            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
             if let Some(group) = self.interests.stirred.pop() {
                 self.hand_out(group, fx);
-            } else if self.awaited.has_news() {
+            } else if self.retention.has_news() {
                 self.let_unneeded_go(fx);
             } else if let Some(bundle) = self.bundles.next_abandoned() {
                 self.let_the_rest_go(bundle, fx);
-            } else if !self.unblocked.is_empty() {
+            } else if !self.withdrawals.unblocked.is_empty() {
                 self.finish_withdrawals(fx);
-            } else if self.durable.has_news() {
+            } else if self.durability.has_news() {
                 self.answer_durables(fx);
             } else if self.has_memory_come_free() {
                 self.serve_waiting(fx);
@@ -403,7 +395,7 @@ impl Core {
             }
             Some(Pending::Withdrawal(id)) => {
                 let id = *id;
-                self.drop_withdrawal(id);
+                self.withdrawals.drop_withdrawal(&mut self.objects, id);
                 true
             }
             Some(Pending::Drain) => {
@@ -439,7 +431,7 @@ impl Core {
             }
         }
         self.clients.settle_pending(&mut self.timers, client, which);
-        self.answer_in_turn(client, number, 0, fx);
+        self.deferred.answer_in_turn(client, number, 0, fx);
         Ok(())
     }
 }

@@ -282,10 +282,10 @@ impl Core {
     /// Delivers as much as the window allows, and as one event may.
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
-        while self.backlog.may_deliver(id)
+        while self.deferred.may_deliver(id)
             && let Some(next) = self.interests.next_of_follow(&self.objects, &mut self.clients, id)
         {
-            self.backlog.count_delivery();
+            self.deferred.count_delivery();
             let Some(following) = self.interests.following(id) else {
                 return;
             };
@@ -409,7 +409,7 @@ impl Core {
             queue.extend(phase.take_all());
         }
         if queue.len() > self.config.changed_at_once {
-            self.go_on_later(Part::Unwatch(queue));
+            self.deferred.go_on_later(Part::Unwatch(queue));
         } else {
             for object in queue {
                 self.objects.unwatch(object);

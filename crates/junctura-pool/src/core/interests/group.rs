@@ -184,7 +184,7 @@ impl Core {
 
     /// Gives what waits to members, as long as one has room.
     pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
-        while self.backlog.may_deliver(id) {
+        while self.deferred.may_deliver(id) {
             self.tell_live(id, fx);
             let Some(&sequence) = self.interests.group_ref(id).and_then(|group| group.waiting.first()) else {
                 return;
@@ -192,7 +192,7 @@ impl Core {
             let Some(member) = self.interests.next_member(&mut self.clients, id) else {
                 return;
             };
-            self.backlog.count_delivery();
+            self.deferred.count_delivery();
             if let Some(group) = self.interests.group_mut(id) {
                 group.waiting.pop_first();
             }

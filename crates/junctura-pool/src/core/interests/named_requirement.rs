@@ -132,7 +132,7 @@ impl Core {
         let id = self.file_requirement(asked)?;
         self.interests.named.insert(name.to_owned(), id);
         if self.interests.requirement_ref(id).is_some_and(Requirement::has_begun) {
-            self.awaited.came(name);
+            self.retention.came(name);
         }
         Ok((id, true))
     }
@@ -146,7 +146,7 @@ impl Core {
     ) -> Result<()> {
         let id = self.interests.find_named(name)?;
         let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
-        self.answer_in_turn(client, request, owed, fx);
+        self.deferred.answer_in_turn(client, request, owed, fx);
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl Core {
     /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
     pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
         self.interests.named.remove(name);
-        self.awaited.went(name);
+        self.retention.went(name);
         self.end_uses(id, name, fx);
         let owed = self.retract(id, "its requirement was retracted", fx);
         self.timers.cancel(NOBODY, u64::from(id));

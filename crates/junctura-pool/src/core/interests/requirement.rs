@@ -264,7 +264,7 @@ impl Core {
         if reserved > 0 {
             // Requirements that come meanwhile do not take its place.
             self.interests.owed += reserved;
-            self.go_on_later(Part::Owe(self.interests.refer(id)));
+            self.deferred.go_on_later(Part::Owe(self.interests.refer(id)));
         }
         for object in there {
             self.owe_from_the_start(id, object);
@@ -391,11 +391,11 @@ impl Core {
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;
         if is_unrequired {
-            self.note_unrequired(object);
+            self.durability.note_unrequired(object);
         }
         let entry = &mut self.objects[object];
-        if entry.watchers > 0 && !self.withdrawals.is_empty() {
-            self.unblocked.push(object);
+        if entry.watchers > 0 && !self.withdrawals.table.is_empty() {
+            self.withdrawals.unblocked.push(object);
         }
     }
 
@@ -421,7 +421,8 @@ impl Core {
                 .interests
                 .requirement_mut(id)
                 .map(|one| std::mem::take(&mut one.owed));
-            self.go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
+            self.deferred
+                .go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
         }
         let owed: Vec<u32> = self
             .interests

@@ -109,7 +109,7 @@ impl Core {
             return false;
         };
         let is_needed = self.memory.is_to_help() || self.memory.is_above_high_mark();
-        if !is_needed || !self.backlog.take_turn() {
+        if !is_needed || !self.deferred.take_turn() {
             return false;
         }
         self.memory.eviction.queue.pop_front();

@@ -200,7 +200,7 @@ impl Core {
             "{}{tier}{}{}",
             described.cause(),
             self.full_besides(),
-            self.kept_for_those_absent()
+            self.retention.kept_for_those_absent()
         );
         Error::new(Code::PoolFull, described.subject(), cause)
     }

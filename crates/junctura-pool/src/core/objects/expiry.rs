@@ -92,7 +92,7 @@ impl Core {
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.memory.freed.gathers = true;
         while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
-            && self.backlog.take_turn()
+            && self.deferred.take_turn()
             && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
         {
             let object = &mut self.objects[id];

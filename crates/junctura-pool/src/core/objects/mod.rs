@@ -17,3 +17,4 @@ pub(in crate::core) mod retention_by_name;
 pub(in crate::core) mod table;
 pub(in crate::core) mod tombstone;
 pub(in crate::core) mod withdraw;
+pub(in crate::core) mod withdrawals;

@@ -291,7 +291,7 @@ impl Core {
         let (until, bundle) = (object.until, object.bundle);
         match until {
             Until::Time(_) => self.objects.went_before_its_time(),
-            Until::Awaited { .. } => self.await_no_more(id),
+            Until::Awaited { .. } => self.retention.await_no_more(&mut self.objects, id),
             Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
         }
         if bundle > 0 {

@@ -122,7 +122,7 @@ impl Core {
             Some(bundle) => self.stage(client, number, bundle, content, fx),
         };
         // Before the next offer of the same event, which may be of the same key.
-        if self.awaited.has_news() {
+        if self.retention.has_news() {
             self.let_unneeded_go(fx);
         }
         taken
@@ -146,7 +146,7 @@ impl Core {
         let (flags, given) = (head.flags.get(), head.releases.get());
         if flags & fixed::DEFAULT_RETENTION != 0 {
             let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
-            Ok(self.awaited.keep(retention))
+            Ok(self.retention.keep(retention))
         } else if flags & fixed::FOR_A_TIME != 0 {
             if given == 0 {
                 return Err(Error::new(
@@ -252,7 +252,7 @@ impl Core {
         object.record = self.objects.spare.filled(record);
         object.inline = self.objects.spare.filled(inline);
         if let Keep::ReleasedBy(consumers) = examined.keep {
-            self.awaited.hold(consumers);
+            self.retention.hold(consumers);
         }
         self.objects.index_some();
         id
@@ -267,7 +267,7 @@ impl Core {
             Keep::For(time) => self
                 .objects
                 .expire_at(self.timers.now.saturating_add(time), id, sequence),
-            Keep::ReleasedBy(_) => self.await_those_absent(id),
+            Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
         self.objects.unindexed.push_back((id, sequence));

@@ -26,6 +26,7 @@ use crate::core::deferred::Part;
 use crate::core::engine::Core;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::object::{Keep, Object, Until};
+use crate::core::objects::table::ObjectTable;
 
 /// A stat must fit into a message.
 const NAMES_SHOWN: usize = 500;
@@ -35,7 +36,7 @@ const NAMES_TOLD: usize = 3;
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Awaited {
+pub(in crate::core) struct RetentionByName {
     sets: Slab<Set>,
     numbers: BTreeMap<Consumers, u32>,
     /// Names that objects wait for, and that stand since this event.
@@ -54,7 +55,7 @@ pub(in crate::core) struct AwaitedNames {
 }
 
 impl AwaitedNames {
-    fn are_awaited_by(&self, object: &Object, awaited: &Awaited) -> bool {
+    fn are_awaited_by(&self, object: &Object, awaited: &RetentionByName) -> bool {
         let was_there = object.is_visible() && object.sequence <= self.newest;
         was_there
             && matches!(object.until, Until::Awaited { consumers, absent }
@@ -64,7 +65,7 @@ impl AwaitedNames {
     /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
     pub(in crate::core) fn left(&self, core: &Core) -> Vec<u64> {
         let objects = self.places.clone().filter_map(|id| core.objects.table.get(id));
-        let waiting = objects.filter(|object| self.are_awaited_by(object, &core.awaited));
+        let waiting = objects.filter(|object| self.are_awaited_by(object, &core.retention));
         let mut waiting: Vec<u64> = waiting.map(|object| object.sequence).collect();
         waiting.reverse();
         waiting
@@ -116,7 +117,7 @@ pub struct AwaitedStat {
     pub bytes: u64,
 }
 
-impl Awaited {
+impl RetentionByName {
     /// With the sets that schemas give by default.
     pub(in crate::core) fn of_schemas(schemas: &[Arc<Schema>]) -> Result<Self> {
         let mut awaited = Self::default();
@@ -239,16 +240,6 @@ impl Awaited {
 }
 
 impl Core {
-    /// What is kept for those who are not there yet, for who waits for memory; nothing: nothing.
-    pub(in crate::core) fn kept_for_those_absent(&self) -> String {
-        let names = self.awaited.stat();
-        let told = names.iter().take(NAMES_TOLD).map(|one| {
-            let AwaitedStat { name, objects, bytes } = one;
-            format!("; {objects} objects, {bytes} bytes, wait for {name:?}, which stands for no requirement yet")
-        });
-        told.collect()
-    }
-
     /// Numbers the names that a client's offers may be retained for.
     pub(in crate::core) fn number_consumers(
         &mut self,
@@ -263,7 +254,7 @@ impl Core {
         let Some(state) = self.clients.get_mut(client) else {
             return Ok(());
         };
-        let known = self.awaited.numbers.get(&names);
+        let known = self.retention.numbers.get(&names);
         let number = known.and_then(|known| state.consumers.iter().position(|set| set == known));
         let number = match number {
             Some(number) => number,
@@ -272,13 +263,13 @@ impl Core {
                 return Err(Error::new(Code::LimitExceeded, "retention", cause));
             }
             None => {
-                let awaited = &mut self.awaited;
+                let awaited = &mut self.retention;
                 let set = awaited.find_or_make(&names, limits.consumers, |name| {
                     standing
                         .get(name)
                         .is_some_and(|&id| has_begun(&self.interests.table, id))
                 })?;
-                self.awaited.hold(set);
+                self.retention.hold(set);
                 state.consumers.push(set);
                 state.consumers.len() - 1
             }
@@ -287,54 +278,14 @@ impl Core {
         Ok(())
     }
 
-    /// An object has become visible: it waits for those of its names that stand for nothing now.
-    pub(in crate::core) fn await_those_absent(&mut self, id: u32) {
-        let object = &mut self.objects[id];
-        let Until::Awaited { consumers, .. } = object.until else {
-            return;
-        };
-        let (absent, length) = (self.awaited.sets[consumers as usize].absent, object.length);
-        object.until = Until::Awaited { consumers, absent };
-        if absent == 0 {
-            self.await_no_more(id);
-            self.awaited.unneeded.push(id);
-        } else {
-            self.awaited.count(consumers, absent, |waiting| {
-                waiting.objects += 1;
-                waiting.bytes += length;
-            });
-        }
-    }
-
-    /// An object waits for nobody's coming any more.
-    pub(in crate::core) fn await_no_more(&mut self, id: u32) {
-        let object = &mut self.objects[id];
-        let Until::Awaited { consumers, absent } = object.until else {
-            return;
-        };
-        let (was_visible, length) = (object.sequence > 0, object.length);
-        object.until = Until::Over;
-        if was_visible {
-            self.uncount(consumers, absent, length);
-        }
-        self.awaited.release(&[consumers]);
-    }
-
-    fn uncount(&mut self, consumers: u32, absent: u16, length: u64) {
-        self.awaited.count(consumers, absent, |waiting| {
-            waiting.objects -= 1;
-            waiting.bytes -= length;
-        });
-    }
-
     /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
     /// nothing else keeps.
     pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {
-        let names = std::mem::take(&mut self.awaited.came);
+        let names = std::mem::take(&mut self.retention.came);
         if !names.is_empty() {
             self.await_no_more_of_those_who_came(names);
         }
-        for id in std::mem::take(&mut self.awaited.unneeded) {
+        for id in std::mem::take(&mut self.retention.unneeded) {
             self.settle_in_turn(id, fx);
         }
     }
@@ -346,18 +297,18 @@ impl Core {
             newest: self.objects.sequence,
         };
         if self.objects.len() > self.config.changed_at_once {
-            return self.go_on_later(Part::Await(coming));
+            return self.deferred.go_on_later(Part::Await(coming));
         }
         let all = self
             .objects
             .table
             .iter()
-            .filter(|(_, object)| coming.are_awaited_by(object, &self.awaited));
+            .filter(|(_, object)| coming.are_awaited_by(object, &self.retention));
         let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
         awaiting.sort_unstable();
         for (_, id) in awaiting {
-            if self.awaits_no_more(&coming, id) {
-                self.awaited.unneeded.push(id);
+            if self.retention.awaits_no_more(&mut self.objects, &coming, id) {
+                self.retention.unneeded.push(id);
             }
         }
     }
@@ -369,29 +320,86 @@ impl Core {
         let some = next..(next + AT_ONCE).min(coming.places.end);
         coming.places.start = some.end;
         for id in some {
-            if self.awaits_no_more(coming, id as u32) {
+            if self.retention.awaits_no_more(&mut self.objects, coming, id as u32) {
                 self.settle_in_turn(id as u32, fx);
             }
         }
         !coming.places.is_empty()
     }
+}
+
+impl RetentionByName {
+    /// What is kept for those who are not there yet, for who waits for memory; nothing: nothing.
+    pub(in crate::core) fn kept_for_those_absent(&self) -> String {
+        let names = self.stat();
+        let told = names.iter().take(NAMES_TOLD).map(|one| {
+            let AwaitedStat { name, objects, bytes } = one;
+            format!("; {objects} objects, {bytes} bytes, wait for {name:?}, which stands for no requirement yet")
+        });
+        told.collect()
+    }
+
+    /// An object has become visible: it waits for those of its names that stand for nothing now.
+    pub(in crate::core) fn await_those_absent(&mut self, objects: &mut ObjectTable, id: u32) {
+        let object = &mut objects[id];
+        let Until::Awaited { consumers, .. } = object.until else {
+            return;
+        };
+        let (absent, length) = (self.sets[consumers as usize].absent, object.length);
+        object.until = Until::Awaited { consumers, absent };
+        if absent == 0 {
+            self.await_no_more(objects, id);
+            self.unneeded.push(id);
+        } else {
+            self.count(consumers, absent, |waiting| {
+                waiting.objects += 1;
+                waiting.bytes += length;
+            });
+        }
+    }
+
+    /// An object waits for nobody's coming any more.
+    pub(in crate::core) fn await_no_more(&mut self, objects: &mut ObjectTable, id: u32) {
+        let object = &mut objects[id];
+        let Until::Awaited { consumers, absent } = object.until else {
+            return;
+        };
+        let (was_visible, length) = (object.sequence > 0, object.length);
+        object.until = Until::Over;
+        if was_visible {
+            self.uncount(consumers, absent, length);
+        }
+        self.release(&[consumers]);
+    }
+
+    pub(in crate::core) fn uncount(&mut self, consumers: u32, absent: u16, length: u64) {
+        self.count(consumers, absent, |waiting| {
+            waiting.objects -= 1;
+            waiting.bytes -= length;
+        });
+    }
 
     /// Whether an object waited for those who have come, and for no others. It does not matter whether they stand still.
-    fn awaits_no_more(&mut self, coming: &AwaitedNames, id: u32) -> bool {
-        let object = self.objects.get(id);
-        let Some(object) = object.filter(|object| coming.are_awaited_by(object, &self.awaited)) else {
+    pub(in crate::core) fn awaits_no_more(
+        &mut self,
+        objects: &mut ObjectTable,
+        coming: &AwaitedNames,
+        id: u32,
+    ) -> bool {
+        let object = objects.get(id);
+        let Some(object) = object.filter(|object| coming.are_awaited_by(object, self)) else {
             return false;
         };
         let Until::Awaited { consumers, absent } = object.until else {
             return false;
         };
         let length = object.length;
-        let came = absent & self.awaited.sets[consumers as usize].bits_of(&coming.names);
+        let came = absent & self.sets[consumers as usize].bits_of(&coming.names);
         let absent = absent & !came;
-        self.objects[id].until = Until::Awaited { consumers, absent };
+        objects[id].until = Until::Awaited { consumers, absent };
         self.uncount(consumers, came, length);
         if absent == 0 {
-            self.await_no_more(id);
+            self.await_no_more(objects, id);
         }
         absent == 0
     }

@@ -1,6 +1,6 @@
 //! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -10,32 +10,10 @@ use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::interest::{Aim, InterestId};
 use crate::core::objects::object::{Object, State, Why};
-
-/// A withdraw that waits for requirements.
-pub(in crate::core) struct Withdrawal {
-    client: u32,
-    request: u64,
-    done: u64,
-    /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
-    waits: BTreeMap<u32, Vec<InterestId>>,
-    /// Objects that have yet to be looked at, where there are very many, and the newest version when it came.
-    left: Vec<u32>,
-    newest: u64,
-    force: bool,
-    timeout_ms: Option<u64>,
-    began: Nanoseconds,
-}
-
-impl Withdrawal {
-    /// The objects that it has yet to look at, and the newest version when it came, if it is that of this request.
-    pub(in crate::core) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
-        ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
-    }
-}
+use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
 
 impl Core {
     pub(in crate::core) fn withdraw(
@@ -130,19 +108,19 @@ impl Core {
             withdrawal.done += 1;
         }
         if withdrawal.waits.is_empty() {
-            self.answer_in_turn(client, request, withdrawal.done, fx);
+            self.deferred.answer_in_turn(client, request, withdrawal.done, fx);
             return Ok(());
         }
         if how.timeout_ms == Some(0) {
             return Err(self.still_wanted(&withdrawal));
         }
-        let id = self.withdrawals.vacant_key() as u32;
+        let id = self.withdrawals.table.vacant_key() as u32;
         self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object].watchers += 1;
-            self.withdrawing.entry(object).or_default().insert(id);
+            self.withdrawals.by_object.entry(object).or_default().insert(id);
         }
-        self.withdrawals.insert(withdrawal);
+        self.withdrawals.table.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
             self.timers.set(
                 self.timers.now.saturating_add(milliseconds(timeout)),
@@ -157,17 +135,17 @@ impl Core {
     /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
     fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
         let (client, request) = (withdrawal.client, withdrawal.request);
-        let id = self.withdrawals.vacant_key() as u32;
+        let id = self.withdrawals.table.vacant_key() as u32;
         self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
-        self.withdrawals.insert(withdrawal);
-        self.go_on_later(Part::TakeOut { id, client, request });
+        self.withdrawals.table.insert(withdrawal);
+        self.deferred.go_on_later(Part::TakeOut { id, client, request });
         Ok(())
     }
 
     /// Takes out the next of very many objects. Whether something is left to do.
     pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
         // Another one may have its number, where its client has cancelled it or gone.
-        let withdrawal = self.withdrawals.get_mut(id as usize);
+        let withdrawal = self.withdrawals.table.get_mut(id as usize);
         let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
             return false;
         };
@@ -183,7 +161,7 @@ impl Core {
         let is_free = force || self.objects[object].owed == 0;
         let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
         let is_free = owed_to.is_empty();
-        if let Some(withdrawal) = self.withdrawals.get_mut(id as usize) {
+        if let Some(withdrawal) = self.withdrawals.table.get_mut(id as usize) {
             if is_free {
                 withdrawal.done += 1;
             } else {
@@ -194,24 +172,24 @@ impl Core {
             self.take_one_out(object, fx);
         } else {
             self.objects[object].watchers += 1;
-            self.withdrawing.entry(object).or_default().insert(id);
+            self.withdrawals.by_object.entry(object).or_default().insert(id);
         }
         true
     }
 
     /// All of very many objects were looked at.
     fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.get(id as usize) else {
+        let Some(withdrawal) = self.withdrawals.table.get(id as usize) else {
             return;
         };
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() {
-            self.withdrawals.try_remove(id as usize);
+            self.withdrawals.table.try_remove(id as usize);
             self.clients.settle_pending(&mut self.timers, client, request);
             fx.reply(client, request, &Reply::Done(done));
         } else if withdrawal.timeout_ms == Some(0) {
             let error = self.still_wanted(withdrawal);
-            self.drop_withdrawal(id);
+            self.withdrawals.drop_withdrawal(&mut self.objects, id);
             self.clients.settle_pending(&mut self.timers, client, request);
             self.fail(client, request, &error, fx);
         } else if let Some(timeout) = withdrawal.timeout_ms {
@@ -234,8 +212,8 @@ impl Core {
 
     /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
     pub(in crate::core) fn finish_withdrawals(&mut self, fx: &mut impl Effects) {
-        for object in std::mem::take(&mut self.unblocked) {
-            let waiting = self.withdrawing.get(&object);
+        for object in std::mem::take(&mut self.withdrawals.unblocked) {
+            let waiting = self.withdrawals.by_object.get(&object);
             for id in waiting.map_or(Vec::new(), |ids| ids.iter().copied().collect()) {
                 self.take_up_withdrawal(id as usize, object, fx);
             }
@@ -243,7 +221,11 @@ impl Core {
     }
 
     fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
-        let waits = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object));
+        let waits = self
+            .withdrawals
+            .table
+            .get_mut(id)
+            .and_then(|w| w.waits.get_mut(&object));
         let Some(mut blockers) = waits.map(std::mem::take) else {
             return;
         };
@@ -253,47 +235,41 @@ impl Core {
                 .is_some_and(|id| self.interests.is_owed(&self.objects, id, object))
         });
         if !blockers.is_empty() {
-            if let Some(waits) = self.withdrawals.get_mut(id).and_then(|w| w.waits.get_mut(&object)) {
+            if let Some(waits) = self
+                .withdrawals
+                .table
+                .get_mut(id)
+                .and_then(|w| w.waits.get_mut(&object))
+            {
                 *waits = blockers;
             }
             return;
         }
         self.take_out_in_turn(object, fx);
-        forget_wait(&mut self.withdrawing, object, id as u32);
-        let Some(withdrawal) = self.withdrawals.get_mut(id) else {
+        forget_wait(&mut self.withdrawals.by_object, object, id as u32);
+        let Some(withdrawal) = self.withdrawals.table.get_mut(id) else {
             return;
         };
         withdrawal.waits.remove(&object);
         withdrawal.done += 1;
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
-            self.withdrawals.try_remove(id);
+            self.withdrawals.table.try_remove(id);
             self.clients.settle_pending(&mut self.timers, client, request);
-            self.answer_in_turn(client, request, done, fx);
+            self.deferred.answer_in_turn(client, request, done, fx);
         }
         self.objects.unwatch(object);
     }
 
     pub(in crate::core) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.get(id) else {
+        let Some(withdrawal) = self.withdrawals.table.get(id) else {
             return;
         };
         let (client, request) = (withdrawal.client, withdrawal.request);
         let error = self.still_wanted(withdrawal);
-        self.drop_withdrawal(id as u32);
+        self.withdrawals.drop_withdrawal(&mut self.objects, id as u32);
         self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
-    }
-
-    /// Forgets a withdraw: what it waited for stays offered.
-    pub(in crate::core) fn drop_withdrawal(&mut self, id: u32) {
-        let Some(withdrawal) = self.withdrawals.try_remove(id as usize) else {
-            return;
-        };
-        for object in withdrawal.waits.into_keys() {
-            forget_wait(&mut self.withdrawing, object, id);
-            self.objects.unwatch(object);
-        }
     }
 
     fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
@@ -327,14 +303,4 @@ impl Core {
 fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
     let claimants = core.interests.claimants(&core.objects, object);
     claimants.into_iter().map(|id| core.interests.refer(id)).collect()
-}
-
-/// A withdraw does not wait for an object any more.
-fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
-    if let Some(ids) = withdrawing.get_mut(&object) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            withdrawing.remove(&object);
-        }
-    }
 }

@@ -124,7 +124,7 @@ fn a_client_with_much_of_everything_leaves_nothing() {
     world.withdraw(p, 4, "a", None, true);
     world.leave(p);
     world.assert_empty();
-    assert!(world.core.withdrawing.is_empty() && world.core.memory.mapping.is_empty());
+    assert!(world.core.withdrawals.by_object.is_empty() && world.core.memory.mapping.is_empty());
 }
 
 #[test]

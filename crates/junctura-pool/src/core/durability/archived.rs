@@ -1,84 +1,17 @@
-//! Objects that somebody puts into a store, and offers that are to say when that is done.
-//!
-//! ```text
-//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
-//!                                                          '--> released, lost, retracted; or its reader could not --> failed
-//! ```
-//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
-//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
-//! reader.
-
-use std::collections::BTreeMap;
+//! What an archiver states, and what those are answered that wait for it.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Archived, Failure, events};
 
+use super::{Awaits, NOTHING_REQUIRES, UNARCHIVED, Waits};
 use crate::Effects;
-use crate::core::bundles::Lasting;
 use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::subscribe::Where;
 use crate::core::objects::object::Object;
 use crate::core::objects::offer::Taken;
-
-pub(in crate::core) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
-const UNARCHIVED: &str = "it was received and released, or taken out, and nobody has archived it";
-
-/// Offers that wait until their objects are archived.
-#[derive(Default)]
-pub(in crate::core) struct Durable {
-    /// By object: who waits for it.
-    pub(in crate::core) waiting: BTreeMap<u32, Waits>,
-    /// Since this event nothing requires their objects any more.
-    forsaken: Vec<(u32, u64)>,
-    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
-    pub(in crate::core) bundles: BTreeMap<u64, Lasting>,
-    pub(in crate::core) settled: Vec<u64>,
-}
-
-/// Who waits until an object is archived.
-#[derive(Clone, Copy)]
-pub(in crate::core) enum Waits {
-    /// A client and its request.
-    Offer(u32, u64),
-    /// Those who wait for a tree of bundles.
-    Bundle(u64),
-}
-
-/// What a request waits for.
-#[derive(Clone, Copy)]
-pub(in crate::core) enum Awaits {
-    Object(u32),
-    /// A tree of bundles, by the number of its root.
-    Bundle(u64),
-}
-
-impl Durable {
-    /// A request waits no more.
-    pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: Awaits) {
-        match awaits {
-            Awaits::Object(object) => _ = self.waiting.remove(&object),
-            Awaits::Bundle(root) => {
-                if let Some(lasting) = self.bundles.get_mut(&root) {
-                    lasting.forget(client, request);
-                }
-            }
-        }
-    }
-
-    /// A client does not have a bundle open any more.
-    pub(in crate::core) fn forget_opener(&mut self, client: u32, request: u64) {
-        self.bundles
-            .values_mut()
-            .for_each(|lasting| lasting.forget(client, request));
-    }
-
-    pub(in crate::core) fn has_news(&self) -> bool {
-        !self.forsaken.is_empty() || !self.settled.is_empty()
-    }
-}
 
 impl Core {
     /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
@@ -98,7 +31,7 @@ impl Core {
         }
         self.clients
             .add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
-        self.durable.waiting.insert(object, Waits::Offer(client, number));
+        self.durability.waiting.insert(object, Waits::Offer(client, number));
         self.limit_wait(client, number);
         Ok(())
     }
@@ -153,12 +86,12 @@ impl Core {
 
     /// An offer's object is archived, or will not be.
     fn end_durable(&mut self, object: u32, failure: Option<&str>, fx: &mut impl Effects) {
-        match self.durable.waiting.remove(&object) {
+        match self.durability.waiting.remove(&object) {
             None => {}
             Some(Waits::Offer(client, number)) => {
                 self.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
             }
-            Some(Waits::Bundle(root)) => self.note_member(root, failure),
+            Some(Waits::Bundle(root)) => self.durability.note_member(root, failure),
         }
     }
 
@@ -170,18 +103,9 @@ impl Core {
         }
     }
 
-    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
-    pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
-        match self.durable.waiting.remove(&object) {
-            None => {}
-            Some(Waits::Offer(client, number)) => self.durable.forsaken.push((client, number)),
-            Some(Waits::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
-        }
-    }
-
     /// Answers offers that nobody has archived, and those who have waited for bundles.
     pub(in crate::core) fn answer_durables(&mut self, fx: &mut impl Effects) {
-        for (client, number) in std::mem::take(&mut self.durable.forsaken) {
+        for (client, number) in std::mem::take(&mut self.durability.forsaken) {
             self.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
         }
         self.answer_settled(fx);
@@ -192,7 +116,7 @@ impl Core {
         let Some(&Pending::Durable(awaits)) = pending else {
             return;
         };
-        self.durable.forget(client, number, awaits);
+        self.durability.forget(client, number, awaits);
         let error = Error::new(
             Code::Timeout,
             "durability",
