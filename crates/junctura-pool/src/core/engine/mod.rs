@@ -1,16 +1,16 @@
 //! Requests and time, in order: what each event brings, and what follows from it.
 
 pub(in crate::core) mod drain;
+mod follow_ups;
 pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;
+mod requests;
 pub(in crate::core) mod timers;
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::body::Failure;
-use junctura_wire::{Reply, Request};
+use junctura_wire::Request;
 
 use crate::core::bundles::Bundles;
-use crate::core::clients::client::Pending;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::durability::Durability;
@@ -99,132 +99,6 @@ impl Core {
         self.forget_ahead(client);
         self.follow_up(fx);
         self.deferred.note_left(&mut self.clients, client);
-    }
-
-    /// What follows from an event for others comes after the event itself, so that nothing changes in the middle of a
-    /// change: what waits in groups again, what leaves with the others of its bundle, withdraws whose wait is over, those who wait for memory, objects that leave since a
-    /// store has them, payloads that go to the file tier, and requirements that keep others waiting.
-    pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
-        loop {
-            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
-            if let Some(group) = self.interests.stirred.pop() {
-                self.hand_out(group, fx);
-            } else if self.retention.has_news() {
-                self.let_unneeded_go(fx);
-            } else if let Some(bundle) = self.bundles.next_abandoned() {
-                self.let_the_rest_go(bundle, fx);
-            } else if !self.withdrawals.unblocked.is_empty() {
-                self.finish_withdrawals(fx);
-            } else if self.durability.has_news() {
-                self.answer_durables(fx);
-            } else if self.has_memory_come_free() {
-                self.serve_waiting(fx);
-            } else if !self.make_room(fx)
-                && !self.memory.spill(&mut self.objects, &self.interests, fx)
-                && !self.make_room_in_file(fx)
-                && !self.break_on_full(fx)
-            {
-                break;
-            }
-        }
-        self.memory.watch_first_lease(&mut self.timers);
-        self.watch_for_stuck();
-        self.memory.watch_for_room(&mut self.timers);
-        if self.drain.is_none() && self.components.are_gone() {
-            self.begin_to_drain(None, fx);
-        }
-        if self.drain.is_some() {
-            self.end_if_drained(fx);
-        }
-    }
-
-    fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get(client) else { return };
-        let known = state.is_known();
-        if let Some(refusal) = self.refusal(&request, known) {
-            return self.fail(client, number, &refusal, fx);
-        }
-        let outcome = match (request, known) {
-            (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
-            (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
-            (_, false) => Err(protocol("first frame", "a client says Hello first")),
-            (Request::Offer { head, record, inline }, _) => {
-                self.offer(
-                    client,
-                    number,
-                    None,
-                    crate::core::objects::offer::Content { head, record, inline },
-                    fx,
-                );
-                return;
-            }
-            (
-                Request::Stage {
-                    bundle,
-                    head,
-                    record,
-                    inline,
-                },
-                _,
-            ) => {
-                self.offer(
-                    client,
-                    number,
-                    Some(bundle),
-                    crate::core::objects::offer::Content { head, record, inline },
-                    fx,
-                );
-                return;
-            }
-            (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
-            (Request::Seal(which), _) => self.seal(client, number, which, fx),
-            (Request::Abort(which), _) => self.abort(client, number, which, fx),
-            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
-            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
-            (Request::Sync, _) => self.sync(client, number, fx),
-            (Request::Pack(_), _) => {
-                let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
-                Err(Error::new(Code::Unsupported, "pack", cause))
-            }
-            (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
-            (Request::Release(holdings), _) => self.release(client, holdings, fx),
-            (Request::Lease(lease), _) => self.lease(client, number, &lease, fx),
-            (Request::Return(segment), _) => self.give_back(client, segment, fx),
-            (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
-            (Request::Cancel(which), _) => {
-                self.cancel(client, which, fx);
-                return;
-            }
-            (Request::List(list), _) => self.list(client, number, &list, fx),
-            (Request::More(which), _) => {
-                self.more(client, which, fx);
-                return;
-            }
-            (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
-            (Request::Require(require), _) => self.require(client, number, &require, fx),
-            (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
-            (Request::Retire(retire), _) => self.retire(client, number, &retire, fx),
-            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
-            (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
-            (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
-            (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
-            (Request::Stop(which), _) => self.stop(client, number, which, fx),
-            (Request::Stat, _) => {
-                let mut stat = self.stat();
-                stat.server = fx.figures();
-                let text = stat.to_json();
-                fx.reply(client, number, &Reply::Stats(&text));
-                Ok(())
-            }
-            (Request::Goodbye, _) => {
-                self.dismiss(client, "said goodbye", fx);
-                fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
-                return;
-            }
-        };
-        if let Err(error) = outcome {
-            self.fail(client, number, &error, fx);
-        }
     }
 
     /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
@@ -344,12 +218,6 @@ impl Core {
             && !self.bundles.has_open()
     }
 
-    /// Whether those who wait for memory, or for room for records, may be served since this event; once.
-    fn has_memory_come_free(&mut self) -> bool {
-        let have_more = std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.interests.came_free);
-        std::mem::take(&mut self.memory.came_free) || (have_more && !self.memory.stalled.is_empty())
-    }
-
     /// Changes limits in the middle of a test.
     #[cfg(test)]
     pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
@@ -359,83 +227,4 @@ impl Core {
         self.memory.config = Arc::clone(&self.config);
         self.clients.config = Arc::clone(&self.config);
     }
-
-    pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
-        fx.reply(client, number, &Reply::Failed(Failure::from(error)));
-        self.count.failed += u64::from(error.code() != Code::NotWanted);
-        let limit = self.config.limits.errors_per_client;
-        let Some(state) = self.clients.get_mut(client) else {
-            return;
-        };
-        let is_stranger = !state.is_known();
-        if matches!(error.code(), Code::Protocol | Code::Denied | Code::Expired) {
-            state.errors += 1;
-        }
-        if is_stranger || state.errors > limit {
-            self.give_up(client, error, fx);
-        }
-    }
-
-    pub(in crate::core) fn give_up(&mut self, client: u32, error: &Error, fx: &mut impl Effects) {
-        self.dismiss(client, &format!("given up: {error}"), fx);
-        fx.disconnect(client, error);
-    }
-
-    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
-        let cancelled = match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
-            Some(Pending::Demand(id)) => {
-                let id = *id;
-                self.drop_interest(id);
-                true
-            }
-            Some(Pending::Lease(turn)) => {
-                self.memory.waiting_leases.remove(*turn);
-                self.memory.came_free = true;
-                true
-            }
-            Some(Pending::Withdrawal(id)) => {
-                let id = *id;
-                self.withdrawals.drop_withdrawal(&mut self.objects, id);
-                true
-            }
-            Some(Pending::Drain) => {
-                self.forget_asker(client, which);
-                true
-            }
-            Some(Pending::Sync) => {
-                self.clients.forget_sync(client, which);
-                true
-            }
-            _ => false,
-        };
-        if cancelled {
-            self.clients.settle_pending(&mut self.timers, client, which);
-            let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
-            fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
-        }
-    }
-
-    fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
-            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, which),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
-            Some(Pending::List(_)) => self.drop_list(client, which),
-            _ => {
-                return Err(Error::new(
-                    Code::NotFound,
-                    format!("request {which}"),
-                    "nothing of this number goes on",
-                ));
-            }
-        }
-        self.clients.settle_pending(&mut self.timers, client, which);
-        self.deferred.answer_in_turn(client, number, 0, fx);
-        Ok(())
-    }
-}
-
-fn protocol(subject: &str, cause: &str) -> Error {
-    Error::new(Code::Protocol, subject, cause)
 }
