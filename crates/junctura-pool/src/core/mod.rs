@@ -15,6 +15,7 @@
 
 mod bundles;
 mod clients;
+mod containers;
 mod deferred;
 mod durability;
 mod engine;

@@ -27,7 +27,6 @@ mod staging;
 pub(in crate::core) use stage::staged_flag;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};

@@ -14,10 +14,10 @@ use junctura_wire::fixed::Holding;
 
 use crate::Config;
 use crate::core::clients::client::{Client, Held, Pending};
+use crate::core::clients::listing::Listing;
 use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, Counters, ReaderStat};
 use crate::core::engine::timers::{NOBODY, Timer, Timers};
 use crate::core::memory::weight::{FAIR_BYTES, FAIR_OFFER_BYTES};
-use crate::core::objects::list::Listing;
 use crate::core::objects::offer::{Content, WaitingOffer, waiting_bytes};
 
 /// See the module's page.

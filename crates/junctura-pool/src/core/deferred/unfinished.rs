@@ -63,7 +63,10 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
             Some((change, numbers(&beginning.left, beginning.newest)))
         }
         Part::Disown(disowned) => Some((UnfinishedChange::End, disowned.left())),
-        Part::Await(coming) => Some((UnfinishedChange::Come(coming.names.clone()), coming.left(core))),
+        Part::Await(coming) => Some((
+            UnfinishedChange::Come(coming.names.clone()),
+            coming.left(&core.objects, &core.retention),
+        )),
         Part::Unwatch(_) => None,
     }
 }

@@ -1,11 +1,14 @@
 //! Requests and time, in order: what each event brings, and what follows from it.
 
 pub(in crate::core) mod drain;
+mod draining;
 mod follow_ups;
 pub(in crate::core) mod lifetime;
 pub(in crate::core) mod look_ahead;
 mod requests;
 pub(in crate::core) mod timers;
+
+use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
@@ -24,7 +27,6 @@ use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdrawals::Withdrawals;
 use crate::{Config, Effects};
-use std::sync::Arc;
 
 /// A pool's state. See the module's page.
 pub struct Core {

@@ -1,11 +1,12 @@
 //! Requests, each carried out by the part that it is for, and answered.
 
-use super::Core;
-use crate::Effects;
-use crate::core::clients::client::Pending;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::Failure;
 use junctura_wire::{Reply, Request};
+
+use super::Core;
+use crate::Effects;
+use crate::core::clients::client::Pending;
 
 impl Core {
     pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {

@@ -17,18 +17,27 @@ use slab::Slab;
 
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::clients::table::ClientTable;
+use crate::core::containers::ordered_ids::OrderedIds;
 use crate::core::deferred::beginning::Asker;
 use crate::core::engine::timers::{Nanoseconds, Timers};
 use crate::core::interests::follow::Following;
 use crate::core::interests::group::Group;
-use crate::core::interests::interest::{Interest, InterestId, Prepared, typed};
+use crate::core::interests::interest::{Interest, Prepared, typed};
+use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::named_requirement::{Named, seconds, subject};
-use crate::core::interests::ordered_ids::OrderedIds;
 use crate::core::interests::requirement::{Requirement, Whose};
 use crate::core::interests::stuck::{Bounds, Breakers};
 use crate::core::interests::subscribe::{LATER, Subscription};
-use crate::core::memory::weight::{INTEREST_BYTES, Standing, client_of, queue_bytes};
+use crate::core::memory::weight::INTEREST_BYTES;
 use crate::{Config, Effects};
+
+/// Of the interest that has a number, or had it last.
+pub(in crate::core) struct Standing {
+    /// How many had the number before.
+    pub(in crate::core) birth: NonZeroU32,
+    pub(in crate::core) client: u32,
+    pub(in crate::core) bytes: usize,
+}
 
 /// See the module's page.
 pub(in crate::core) struct InterestTable {
@@ -328,15 +337,15 @@ impl InterestTable {
     /// Adds an interest that gets this number.
     ///
     /// # Errors
-    /// As [`Core::weigh_asked`].
+    /// As [`ClientTable::weigh_asked`].
     pub(in crate::core) fn weigh_interest(
         &mut self,
         clients: &mut ClientTable,
         number: u32,
         interest: &Interest,
     ) -> Result<()> {
-        let client = client_of(interest);
-        let bytes = INTEREST_BYTES + interest.selector_bytes() + queue_bytes(interest);
+        let client = interest.client();
+        let bytes = INTEREST_BYTES + interest.selector_bytes() + interest.queue_bytes();
         clients.weigh_asked(client, bytes)?;
         match self.standing.get_mut(number as usize) {
             Some(standing) => (standing.client, standing.bytes) = (client, bytes),

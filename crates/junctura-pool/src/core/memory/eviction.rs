@@ -23,17 +23,18 @@ use std::sync::Arc;
 
 use slab::Slab;
 
-use crate::Effects;
-use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::{Object, Until, Why};
+use crate::core::objects::object::{Object, Until};
 
 /// How long those who lease what has come free have for giving it back, before more goes.
 pub(in crate::core) const ROUND: Nanoseconds = 100_000_000;
+
 /// So often the time between them is doubled, at most.
 pub(in crate::core) const DOUBLED_MAX: u32 = 20;
+
 /// The timer of the rounds; requirements and bundles have those of smaller numbers.
 pub(in crate::core) const ROUND_TIMER: u64 = u64::MAX - 2;
+
 /// So many entries are no reason to look for void ones.
 const ENTRIES: usize = 64;
 
@@ -66,7 +67,7 @@ pub(in crate::core) struct Room {
 }
 
 impl Room {
-    /// Whether something in memory is spare. Right when [`Core::make_room`] has looked.
+    /// Whether something in memory is spare. Right when [`crate::core::Core::make_room`] has looked.
     pub(in crate::core) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -91,55 +92,5 @@ impl Object {
     pub(in crate::core) fn is_spare(&self) -> bool {
         let is_kept_for_nobody = self.holders == 0 && self.owed == 0 && !matches!(self.until, Until::Awaited { .. });
         self.is_visible() && is_kept_for_nobody && self.departs.is_none() && self.length > 0
-    }
-}
-
-impl Core {
-    /// Lets one object go that a store has, if memory is short.
-    pub(in crate::core) fn make_room(&mut self, fx: &mut impl Effects) -> bool {
-        if !self.memory.somebody_waits_for_room() {
-            self.memory.eviction.left_bytes = 0;
-            self.memory.eviction.idle_rounds = 0;
-            self.memory.eviction.is_urged = false;
-            if !self.memory.is_above_high_mark() {
-                return false;
-            }
-        }
-        let Some(id) = self.memory.first_spare(&mut self.objects) else {
-            return false;
-        };
-        let is_needed = self.memory.is_to_help() || self.memory.is_above_high_mark();
-        if !is_needed || !self.deferred.take_turn() {
-            return false;
-        }
-        self.memory.eviction.queue.pop_front();
-        self.memory.eviction.left_bytes += self.objects[id].length;
-        self.memory.eviction.is_urged = false;
-        self.leave_for_store(id, fx);
-        true
-    }
-
-    /// The same, in the file tier, if that is full.
-    pub(in crate::core) fn make_room_in_file(&mut self, fx: &mut impl Effects) -> bool {
-        if !self.memory.is_tier_full() {
-            return false;
-        }
-        while let Some(entry) = self.memory.eviction.in_file.pop_front() {
-            if self.memory.is_spare_still(&mut self.objects, entry) {
-                self.leave_for_store(entry.0, fx);
-                return true;
-            }
-        }
-        false
-    }
-
-    fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
-        let object = &self.objects[id];
-        if self.is_out_of_sight(object) {
-            self.see_off(id, fx);
-        } else {
-            fx.left_for_store(object.sequence);
-            self.remove(id, Why::Archived, fx);
-        }
     }
 }

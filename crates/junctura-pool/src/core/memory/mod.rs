@@ -1,8 +1,8 @@
 //! Memory: leases of payload memory, the file tier, eviction, and the weight of what the server keeps.
 
 pub(in crate::core) mod eviction;
+pub(in crate::core) mod flow;
 pub(in crate::core) mod hoarding;
-pub(in crate::core) mod lease;
 pub(in crate::core) mod lease_queue;
 pub(in crate::core) mod payload;
 pub(in crate::core) mod shortage;

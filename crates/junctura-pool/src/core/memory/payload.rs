@@ -16,7 +16,6 @@ use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::{NOBODY, Timer, Timers};
 use crate::core::memory::eviction::Room;
 use crate::core::memory::hoarding::{Recall, StuckWatch};
-use crate::core::memory::lease::FIRST_TIMER;
 use crate::core::memory::lease_queue::{LeaseQueue, WaitingLease};
 use crate::core::memory::shortage::{Shortage, Stalled};
 use crate::core::memory::spill::{Leaving, Tier};
@@ -24,6 +23,9 @@ use crate::core::objects::object::{Freed, Place};
 use crate::core::objects::offer::Refusal;
 use crate::core::objects::table::ObjectTable;
 use crate::{Config, Effects};
+
+/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
+const FIRST_TIMER: u64 = u64::MAX - 3;
 
 /// See the module's page.
 pub(in crate::core) struct PayloadMemory {

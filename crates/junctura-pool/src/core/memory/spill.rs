@@ -19,23 +19,24 @@
 use std::collections::VecDeque;
 
 use junctura_memory::Extents;
-use junctura_model::{Error, Result};
-use junctura_wire::body::events;
+use junctura_model::Error;
 use slab::Slab;
 
-use crate::Effects;
-use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::{Object, Place};
+use crate::core::objects::object::Object;
 
 /// So much is being written at once, and no more than an eighth of the memory; one payload, however long, may always be.
 pub(in crate::core) const BYTES_AT_ONCE: u64 = 32 << 20;
+
 /// So many payloads are.
 pub(in crate::core) const JOBS_AT_ONCE: usize = 256;
+
 /// For so many the turn is settled at once.
 pub(in crate::core) const TURNS: usize = 64;
+
 /// How long a disk that has refused something is left alone.
 pub(in crate::core) const PAUSE: Nanoseconds = 1_000_000_000;
+
 /// The timer of the pause; requirements and bundles have those of smaller numbers.
 pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
 
@@ -142,65 +143,4 @@ pub(in crate::core) fn still_stands(objects: &mut Slab<Object>, (id, entry): (u3
         object.leaving = Leaving::No;
     }
     object.holders == 0
-}
-
-impl Core {
-    /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
-    pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
-        self.begin(now);
-        let Some(done) = self
-            .memory
-            .tier
-            .as_mut()
-            .and_then(|tier| tier.jobs.try_remove(job as usize))
-        else {
-            return;
-        };
-        if let Some(tier) = &mut self.memory.tier {
-            tier.bytes_underway -= done.length;
-        }
-        let mut has_moved = false;
-        match (done.object, outcome) {
-            (Some(id), Ok(checksum)) if self.objects[id].holders == 0 => {
-                self.move_out(id, done.at, checksum, fx);
-                has_moved = true;
-            }
-            (Some(id), outcome) => {
-                self.objects[id].leaving = Leaving::No;
-                self.memory.pause_after(&mut self.timers, outcome);
-                self.memory.may_be_spilled(&mut self.objects, id);
-            }
-            (None, outcome) => self.memory.pause_after(&mut self.timers, outcome),
-        }
-        if !has_moved {
-            self.memory.give_room_back(done.at, done.length, fx);
-        }
-        self.follow_up(fx);
-    }
-
-    /// An object's payload lies in the file from now on.
-    fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
-        let object = &mut self.objects[id];
-        object.leaving = Leaving::No;
-        object.checksum.get_or_insert(checksum);
-        let (from, length, is_staged) = (object.place, object.length, object.is_staged());
-        let to = Place::File { at };
-        object.place = to;
-        if is_staged {
-            self.bundles.pin(&self.memory, from, length, false);
-            self.bundles.pin(&self.memory, to, length, true);
-            // Others may wait for what only its bundle could free now.
-            self.memory.came_free = true;
-        }
-        self.memory
-            .vacate(&mut self.objects, &mut self.clients, &self.timers, id, from, fx);
-        if let Some(tier) = &mut self.memory.tier {
-            tier.count.objects += 1;
-            tier.count.written += 1;
-            tier.count.written_bytes += length;
-        }
-        if !is_staged {
-            self.tell_about_object(id, events::SPILLED, fx);
-        }
-    }
 }

@@ -4,11 +4,11 @@ use junctura_model::selector::SelectorSet;
 
 use crate::Effects;
 use crate::core::clients::stat::Counters;
+use crate::core::containers::linked_queue::Links;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::demand_probe::Declined;
-use crate::core::interests::follow::send_gap;
+use crate::core::interests::flow::demand_probe::Declined;
+use crate::core::interests::flow::follow::send_gap;
 use crate::core::objects::key_table::Filed;
-use crate::core::objects::linked_queue::Links;
 use crate::core::objects::object::Why;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::{Missed, Tombstone, surplus};

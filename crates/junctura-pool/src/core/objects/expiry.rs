@@ -13,8 +13,6 @@ use std::collections::BinaryHeap;
 
 use slab::Slab;
 
-use crate::Effects;
-use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{Object, Until};
 
@@ -24,8 +22,8 @@ type Entry = (Nanoseconds, u64, u32);
 /// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct Expiries {
-    queue: BinaryHeap<Reverse<Entry>>,
-    void: usize,
+    pub(in crate::core) queue: BinaryHeap<Reverse<Entry>>,
+    pub(in crate::core) void: usize,
 }
 
 impl Expiries {
@@ -58,13 +56,13 @@ impl Expiries {
         self.queue.len()
     }
 
-    fn take_due(&mut self, now: Nanoseconds) -> Option<Entry> {
+    pub(in crate::core) fn take_due(&mut self, now: Nanoseconds) -> Option<Entry> {
         let due = self.next().is_some_and(|at| at <= now);
         due.then(|| self.queue.pop()).flatten().map(|Reverse(entry)| entry)
     }
 
     /// Throws out void entries, as far as it has to be.
-    fn tidy(&mut self, objects: &Slab<Object>) {
+    pub(in crate::core) fn tidy(&mut self, objects: &Slab<Object>) {
         while self
             .queue
             .peek()
@@ -84,25 +82,4 @@ fn stands_for_an_object(objects: &Slab<Object>, &(_, sequence, id): &Entry) -> b
     objects.get(id as usize).is_some_and(|object| {
         object.sequence == sequence && object.is_visible() && matches!(object.until, Until::Time(_))
     })
-}
-
-impl Core {
-    /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
-    /// of sight ([`crate::core::deferred`]).
-    pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
-        self.memory.freed.gathers = true;
-        while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
-            && self.deferred.take_turn()
-            && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
-        {
-            let object = &mut self.objects[id];
-            object.until = Until::Over;
-            if object.departs.is_none() {
-                self.settle(id, fx);
-            }
-            self.objects.expiries.tidy(&self.objects.table);
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-    }
 }

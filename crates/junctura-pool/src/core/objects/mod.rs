@@ -1,13 +1,11 @@
 //! Objects: what is in the pool, under which key, in which order, and until when.
 
 pub(in crate::core) mod burial;
-pub(in crate::core) mod byte_arena;
 pub(in crate::core) mod expiry;
+pub(in crate::core) mod flow;
 pub(in crate::core) mod identity;
 pub(in crate::core) mod index;
 pub(in crate::core) mod key_table;
-pub(in crate::core) mod linked_queue;
-pub(in crate::core) mod list;
 pub(in crate::core) mod look_ahead;
 pub(in crate::core) mod object;
 pub(in crate::core) mod offer;
@@ -16,5 +14,4 @@ pub(in crate::core) mod record_budget;
 pub(in crate::core) mod retention_by_name;
 pub(in crate::core) mod table;
 pub(in crate::core) mod tombstone;
-pub(in crate::core) mod withdraw;
 pub(in crate::core) mod withdrawals;

@@ -20,7 +20,7 @@ impl Sorting {
     }
 }
 
-/// The key of an object of a schema as bytes that compare as [`Core::compare`] does by key: what many comparisons would read
+/// The key of an object of a schema as bytes that compare as [`crate::core::objects::table::ObjectTable::compare`] does by key: what many comparisons would read
 /// again and again is read once. `None` where a value has no place among numbers (a range of steps): then only pairs can be
 /// compared.
 pub(in crate::core) fn sortable_key(number: u16, schema: &Schema, record: RecordRef<'_>) -> Option<Box<[u8]>> {

@@ -15,16 +15,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use junctura_model::{Code, Consumers, Error, Result, Retention, Schema};
-use junctura_wire::Reply;
-use junctura_wire::body;
 use serde::Serialize;
 use slab::Slab;
 
-use crate::Effects;
 use crate::core::clients::client::milliseconds;
-use crate::core::deferred::Part;
-use crate::core::engine::Core;
-use crate::core::interests::interest::Interest;
 use crate::core::objects::object::{Keep, Object, Until};
 use crate::core::objects::table::ObjectTable;
 
@@ -37,25 +31,25 @@ const NAMES_TOLD: usize = 3;
 /// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct RetentionByName {
-    sets: Slab<Set>,
-    numbers: BTreeMap<Consumers, u32>,
+    pub(in crate::core) sets: Slab<Set>,
+    pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
     /// Names that objects wait for, and that stand since this event.
-    came: Vec<String>,
+    pub(in crate::core) came: Vec<String>,
     /// Objects that nothing but requirements keeps, since this event.
-    unneeded: Vec<u32>,
+    pub(in crate::core) unneeded: Vec<u32>,
 }
 
 /// Names that have come, where very many objects are to be looked at.
 pub(in crate::core) struct AwaitedNames {
     pub(in crate::core) names: Vec<String>,
     /// The places in the table of objects that have yet to be looked at.
-    places: Range<usize>,
+    pub(in crate::core) places: Range<usize>,
     /// The newest version when they came: later ones do not wait for them.
-    newest: u64,
+    pub(in crate::core) newest: u64,
 }
 
 impl AwaitedNames {
-    fn are_awaited_by(&self, object: &Object, awaited: &RetentionByName) -> bool {
+    pub(in crate::core) fn are_awaited_by(&self, object: &Object, awaited: &RetentionByName) -> bool {
         let was_there = object.is_visible() && object.sequence <= self.newest;
         was_there
             && matches!(object.until, Until::Awaited { consumers, absent }
@@ -63,47 +57,42 @@ impl AwaitedNames {
     }
 
     /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
-    pub(in crate::core) fn left(&self, core: &Core) -> Vec<u64> {
-        let objects = self.places.clone().filter_map(|id| core.objects.table.get(id));
-        let waiting = objects.filter(|object| self.are_awaited_by(object, &core.retention));
+    pub(in crate::core) fn left(&self, objects: &ObjectTable, retention: &RetentionByName) -> Vec<u64> {
+        let there = self.places.clone().filter_map(|id| objects.table.get(id));
+        let waiting = there.filter(|object| self.are_awaited_by(object, retention));
         let mut waiting: Vec<u64> = waiting.map(|object| object.sequence).collect();
         waiting.reverse();
         waiting
     }
 }
 
-/// Whether a requirement is owed all that was there when it was made: then its name has come.
-fn has_begun(interests: &Slab<Interest>, id: u32) -> bool {
-    matches!(interests.get(id as usize), Some(Interest::Requirement(one)) if one.has_begun())
-}
-
 /// The names that some objects are retained for.
-struct Set {
-    names: Consumers,
+pub(in crate::core) struct Set {
+    pub(in crate::core) names: Consumers,
     /// A bit for each that stands for nothing.
-    absent: u16,
+    pub(in crate::core) absent: u16,
     /// Objects that have it, staged ones included, and clients and schemas that may give it to some.
-    users: u64,
+    pub(in crate::core) users: u64,
     /// For each name: the visible objects that wait for it to come, and their bytes.
-    waiting: Vec<Waiting>,
+    pub(in crate::core) waiting: Vec<Waiting>,
 }
 
 impl Set {
-    fn place_of(&self, name: &str) -> Option<usize> {
+    pub(in crate::core) fn place_of(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|one| one == name)
     }
 
     /// A bit for each of some names that is one of its own.
-    fn bits_of(&self, names: &[String]) -> u16 {
+    pub(in crate::core) fn bits_of(&self, names: &[String]) -> u16 {
         let places = names.iter().filter_map(|name| self.place_of(name));
         places.fold(0, |bits, at| bits | 1 << at)
     }
 }
 
 #[derive(Clone, Copy, Default)]
-struct Waiting {
-    objects: u64,
-    bytes: u64,
+pub(in crate::core) struct Waiting {
+    pub(in crate::core) objects: u64,
+    pub(in crate::core) bytes: u64,
 }
 
 /// A name that objects wait for, and that stands for nothing yet.
@@ -135,7 +124,12 @@ impl RetentionByName {
         self.sets.len()
     }
 
-    fn find_or_make(&mut self, names: &Consumers, limit: usize, stands: impl Fn(&str) -> bool) -> Result<u32> {
+    pub(in crate::core) fn find_or_make(
+        &mut self,
+        names: &Consumers,
+        limit: usize,
+        stands: impl Fn(&str) -> bool,
+    ) -> Result<u32> {
         if let Some(&number) = self.numbers.get(names) {
             return Ok(number);
         }
@@ -212,7 +206,7 @@ impl RetentionByName {
         }
     }
 
-    fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut Waiting)) {
+    pub(in crate::core) fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut Waiting)) {
         let waiting = self.sets[set as usize].waiting.iter_mut().enumerate();
         let of_absent = waiting.filter(|(at, _)| absent & 1 << at != 0);
         of_absent.for_each(|(_, waiting)| count(waiting));
@@ -236,95 +230,6 @@ impl RetentionByName {
                 bytes: sum.bytes,
             })
             .collect()
-    }
-}
-
-impl Core {
-    /// Numbers the names that a client's offers may be retained for.
-    pub(in crate::core) fn number_consumers(
-        &mut self,
-        client: u32,
-        request: u64,
-        consumers: &body::Consumers,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
-        let limits = &self.config.limits;
-        let standing = &self.interests.named;
-        let Some(state) = self.clients.get_mut(client) else {
-            return Ok(());
-        };
-        let known = self.retention.numbers.get(&names);
-        let number = known.and_then(|known| state.consumers.iter().position(|set| set == known));
-        let number = match number {
-            Some(number) => number,
-            None if state.consumers.len() >= limits.consumers_per_client => {
-                let cause = format!("a client may name {} sets", limits.consumers_per_client);
-                return Err(Error::new(Code::LimitExceeded, "retention", cause));
-            }
-            None => {
-                let awaited = &mut self.retention;
-                let set = awaited.find_or_make(&names, limits.consumers, |name| {
-                    standing
-                        .get(name)
-                        .is_some_and(|&id| has_begun(&self.interests.table, id))
-                })?;
-                self.retention.hold(set);
-                state.consumers.push(set);
-                state.consumers.len() - 1
-            }
-        };
-        fx.reply(client, request, &Reply::Done(number as u64));
-        Ok(())
-    }
-
-    /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
-    /// nothing else keeps.
-    pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {
-        let names = std::mem::take(&mut self.retention.came);
-        if !names.is_empty() {
-            self.await_no_more_of_those_who_came(names);
-        }
-        for id in std::mem::take(&mut self.retention.unneeded) {
-            self.settle_in_turn(id, fx);
-        }
-    }
-
-    fn await_no_more_of_those_who_came(&mut self, names: Vec<String>) {
-        let coming = AwaitedNames {
-            names,
-            places: 0..self.objects.table.iter().next_back().map_or(0, |(last, _)| last + 1),
-            newest: self.objects.sequence,
-        };
-        if self.objects.len() > self.config.changed_at_once {
-            return self.deferred.go_on_later(Part::Await(coming));
-        }
-        let all = self
-            .objects
-            .table
-            .iter()
-            .filter(|(_, object)| coming.are_awaited_by(object, &self.retention));
-        let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
-        awaiting.sort_unstable();
-        for (_, id) in awaiting {
-            if self.retention.awaits_no_more(&mut self.objects, &coming, id) {
-                self.retention.unneeded.push(id);
-            }
-        }
-    }
-
-    /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
-    pub(in crate::core) fn await_next(&mut self, coming: &mut AwaitedNames, fx: &mut impl Effects) -> bool {
-        const AT_ONCE: usize = 16;
-        let next = coming.places.start;
-        let some = next..(next + AT_ONCE).min(coming.places.end);
-        coming.places.start = some.end;
-        for id in some {
-            if self.retention.awaits_no_more(&mut self.objects, coming, id as u32) {
-                self.settle_in_turn(id as u32, fx);
-            }
-        }
-        !coming.places.is_empty()
     }
 }
 

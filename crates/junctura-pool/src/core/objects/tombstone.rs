@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use junctura_model::RecordRef;
-use junctura_model::selector::SelectorSet;
 use junctura_wire::body::ObjectName;
 use slab::Slab;
 
-use crate::core::engine::Core;
+use crate::core::containers::byte_arena::{Line, Pages};
+use crate::core::containers::linked_queue::{Links, Queue};
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::byte_arena::{Line, Pages};
-use crate::core::objects::linked_queue::{Links, Queue};
 use crate::core::objects::object::Why;
 
 /// What is remembered of an object that is gone.
@@ -49,14 +47,14 @@ pub(in crate::core) enum Missed {
 pub(in crate::core) struct Tombstones {
     pub(in crate::core) table: Slab<Tombstone>,
     pub(in crate::core) by_age: Queue,
-    datasets: HashMap<u64, OfDataset>,
+    pub(in crate::core) datasets: HashMap<u64, OfDataset>,
     pub(in crate::core) records: Pages,
 }
 
 #[derive(Default)]
-struct OfDataset {
+pub(in crate::core) struct OfDataset {
     pub(in crate::core) by_age: Queue,
-    count: usize,
+    pub(in crate::core) count: usize,
 }
 
 impl Tombstones {
@@ -131,22 +129,4 @@ impl Tombstones {
 /// How many go at once where there may be so many.
 pub(in crate::core) fn surplus(count_max: usize) -> usize {
     1 + count_max / 256
-}
-
-impl Core {
-    /// What became visible after `since`, matches, and is gone or out of sight, in the order of the numbers.
-    pub(in crate::core) fn missed_after(&mut self, since: u64, selectors: &SelectorSet) -> Vec<Missed> {
-        let departing = self.out_of_sight_after(since, selectors);
-        let gone = self
-            .objects
-            .tombstones_after(since, selectors)
-            .into_iter()
-            .map(Missed::Gone);
-        let mut missed: Vec<Missed> = gone.chain(departing.into_iter().map(Missed::Departing)).collect();
-        missed.sort_by_key(|&missed| match missed {
-            Missed::Gone(id) => self.objects.tombstones.get(id).sequence,
-            Missed::Departing(id) => self.objects[id].sequence,
-        });
-        missed
-    }
 }

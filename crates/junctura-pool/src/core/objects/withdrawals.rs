@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use slab::Slab;
 
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::interest::InterestId;
+use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::table::ObjectTable;
 
 /// A withdraw that waits for requirements.

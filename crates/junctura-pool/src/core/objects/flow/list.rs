@@ -1,5 +1,4 @@
-//! Lists: the visible objects that match (and those staged in bundles, if they are asked for), sorted, page by page. A list
-//! shows the pool as it was when the list began.
+//! Lists, page by page.
 
 use junctura_model::Result;
 use junctura_wire::body::List;
@@ -10,19 +9,11 @@ use zerocopy::IntoBytes;
 use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::Pending;
+use crate::core::clients::listing::Listing;
 use crate::core::engine::Core;
 use crate::core::objects::object::Place;
-use crate::core::objects::order::{Incremental, Sorting};
 
 const OBJECTS_PER_PAGE: usize = 1000;
-
-/// A list that is not over.
-pub(in crate::core) struct Listing {
-    pub(in crate::core) sorting: Sorting,
-    pub(in crate::core) rest: Incremental,
-    /// What it weighs on its client.
-    pub(in crate::core) bytes: usize,
-}
 
 impl Core {
     pub(in crate::core) fn list(

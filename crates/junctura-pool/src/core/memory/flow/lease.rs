@@ -7,13 +7,10 @@ use junctura_wire::body::{Failure, Lease};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
-use crate::core::clients::deliver::segment_head;
+use crate::core::clients::flow::deliver::segment_head;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::memory::lease_queue::WaitingLease;
-
-/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
-pub(in crate::core) const FIRST_TIMER: u64 = u64::MAX - 3;
 
 impl Core {
     pub(in crate::core) fn lease(

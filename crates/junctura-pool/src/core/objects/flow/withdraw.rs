@@ -11,7 +11,8 @@ use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
-use crate::core::interests::interest::{Aim, InterestId};
+use crate::core::interests::interest::Aim;
+use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::object::{Object, State, Why};
 use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
 
