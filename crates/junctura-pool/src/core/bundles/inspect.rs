@@ -11,7 +11,7 @@ use super::{Bundle, Bundles, path, subject};
 use crate::Effects;
 use crate::core::clients::stat::BundlesStat;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timers;
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::table::ObjectTable;
 
 /// Of a page of a list of bundles, about.
@@ -38,7 +38,7 @@ impl Core {
         while bytes < PAGE_BYTES
             && let Some((&number, bundle)) = found.next()
         {
-            let status = self.bundles.bundle_status(&self.timers, number, bundle);
+            let status = bundle.status(number, self.timers.now);
             bytes += 64 + status.path.as_ref().map_or(0, |path| path.len());
             bytes += status.attributes.as_ref().map_or(0, |about| about.record.len());
             items.push(status);
@@ -61,32 +61,30 @@ fn is_about(bundle: &Bundle, selectors: &SelectorSet, schemas: usize) -> bool {
     }
 }
 
-impl Bundles {
-    pub(in crate::core) fn bundle_status<'a>(
-        &self,
-        timers: &Timers,
-        number: u64,
-        bundle: &'a Bundle,
-    ) -> BundleStatus<'a> {
+impl Bundle {
+    /// What is said of it when bundles are listed.
+    fn status(&self, number: u64, now: Nanoseconds) -> BundleStatus<'_> {
         BundleStatus {
             number,
-            path: bundle.path.as_deref().map(Into::into),
-            state: bundle.phase as u8,
-            declared: bundle.terms.declared,
-            members: bundle.there(),
-            bytes: bundle.bytes,
-            openers: bundle.openers_below,
-            orphaned_for_ms: bundle.orphaned.map(|at| at.saturating_sub(timers.now) / 1_000_000),
-            attributes: bundle.terms.attributes.as_ref().map(|about| BundleAttributes {
+            path: self.path.as_deref().map(Into::into),
+            state: self.phase as u8,
+            declared: self.terms.declared,
+            members: self.there(),
+            bytes: self.bytes,
+            openers: self.openers_below,
+            orphaned_for_ms: self.orphaned.map(|at| at.saturating_sub(now) / 1_000_000),
+            attributes: self.terms.attributes.as_ref().map(|about| BundleAttributes {
                 schema: about.schema,
                 record: about.record.as_slice().into(),
             }),
-            first: bundle.first,
-            visible: bundle.visible,
-            parent: bundle.parent,
+            first: self.first,
+            visible: self.visible,
+            parent: self.parent,
         }
     }
+}
 
+impl Bundles {
     pub(in crate::core) fn bundle_name(&self, number: u64) -> Option<body::BundleName<'_>> {
         self.get(number).map(Bundle::name)
     }

@@ -14,13 +14,13 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
 use crate::core::bundles::Bundles;
+use crate::core::clients::stat::Counters;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::durability::Durability;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
-use crate::core::engine::timers::Nanoseconds;
-use crate::core::engine::timers::Timers;
+use crate::core::engine::timers::{Nanoseconds, Timer, Timers};
 use crate::core::interests::table::InterestTable;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::retention_by_name::RetentionByName;
@@ -43,7 +43,7 @@ pub struct Core {
     pub(in crate::core) durability: Durability,
     pub(in crate::core) retention: RetentionByName,
     pub(in crate::core) components: Components,
-    pub(in crate::core) count: crate::core::clients::stat::Counters,
+    pub(in crate::core) count: Counters,
 }
 
 impl Core {
@@ -80,10 +80,10 @@ impl Core {
             deferred: DeferredWork::default(),
             drain: None,
             bundles: Bundles::new(&config),
-            durability: crate::core::durability::Durability::default(),
+            durability: Durability::default(),
             retention: RetentionByName::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
-            count: crate::core::clients::stat::Counters::default(),
+            count: Counters::default(),
             config,
         })
     }
@@ -137,25 +137,17 @@ impl Core {
         self.follow_up(fx);
         while let Some(due) = self.timers.take_due() {
             match due {
-                crate::core::engine::timers::Timer::Demand { client, request } => {
-                    self.demand_timed_out(client, request, fx)
-                }
-                crate::core::engine::timers::Timer::Lease { client, request } => {
-                    self.lease_timed_out(client, request, fx)
-                }
-                crate::core::engine::timers::Timer::FirstLease => self.put_first_lease_last(),
-                crate::core::engine::timers::Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
-                crate::core::engine::timers::Timer::Offer { client, number } => {
-                    self.offer_timed_out(client, number, fx)
-                }
-                crate::core::engine::timers::Timer::Durable { client, number } => {
-                    self.durable_timed_out(client, number, fx)
-                }
-                crate::core::engine::timers::Timer::Requirement(id) => self.lapse(id, fx),
-                crate::core::engine::timers::Timer::Stuck => self.break_stuck(fx),
-                crate::core::engine::timers::Timer::Bundle(number) => self.orphan(number, fx),
-                crate::core::engine::timers::Timer::Pause => self.memory.end_pause(),
-                crate::core::engine::timers::Timer::Room => self.memory.go_round(),
+                Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
+                Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
+                Timer::FirstLease => self.put_first_lease_last(),
+                Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
+                Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
+                Timer::Durable { client, number } => self.durable_timed_out(client, number, fx),
+                Timer::Requirement(id) => self.lapse(id, fx),
+                Timer::Stuck => self.break_stuck(fx),
+                Timer::Bundle(number) => self.orphan(number, fx),
+                Timer::Pause => self.memory.end_pause(),
+                Timer::Room => self.memory.go_round(),
             }
             self.follow_up(fx);
         }

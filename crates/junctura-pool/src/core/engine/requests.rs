@@ -7,6 +7,7 @@ use junctura_wire::{Reply, Request};
 use super::Core;
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::objects::offer::Content;
 
 impl Core {
     pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
@@ -20,13 +21,7 @@ impl Core {
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
             (_, false) => Err(protocol("first frame", "a client says Hello first")),
             (Request::Offer { head, record, inline }, _) => {
-                self.offer(
-                    client,
-                    number,
-                    None,
-                    crate::core::objects::offer::Content { head, record, inline },
-                    fx,
-                );
+                self.offer(client, number, None, Content { head, record, inline }, fx);
                 return;
             }
             (
@@ -38,13 +33,7 @@ impl Core {
                 },
                 _,
             ) => {
-                self.offer(
-                    client,
-                    number,
-                    Some(bundle),
-                    crate::core::objects::offer::Content { head, record, inline },
-                    fx,
-                );
+                self.offer(client, number, Some(bundle), Content { head, record, inline }, fx);
                 return;
             }
             (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),

@@ -221,18 +221,6 @@ impl InterestTable {
         !self.breakers.on_full.is_empty()
     }
 
-    /// How much of what is short would be free without a requirement: bytes or objects that it is owed and retention keeps no
-    /// longer, or all that it is owed.
-    pub(in crate::core) fn kept_by(&self, objects: &ObjectTable, requirement: &Requirement, shortage: Shortage) -> u64 {
-        let owed = requirement.objects().map(|id| &objects[id]);
-        let kept = owed.filter(|object| !object.is_kept_by_retention());
-        match shortage {
-            Shortage::Payload => kept.map(|object| object.length).sum(),
-            Shortage::Records => kept.count() as u64,
-            Shortage::Owed => requirement.owed_len() as u64,
-        }
-    }
-
     /// Of the requirements that are stuck, the one that keeps most.
     pub(in crate::core) fn most_stuck(
         &self,
@@ -247,7 +235,7 @@ impl InterestTable {
         };
         let keeps = |id: u32| {
             let one = self.requirement_ref(id).filter(|one| is_stuck(one))?;
-            let kept = self.kept_by(objects, one, shortage);
+            let kept = one.kept_of(objects, shortage);
             (kept > 0).then_some((kept, id))
         };
         self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)

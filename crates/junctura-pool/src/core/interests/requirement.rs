@@ -21,6 +21,8 @@ use crate::core::interests::gaps::Lost;
 use crate::core::interests::group::Group;
 use crate::core::interests::named_requirement::Named;
 use crate::core::interests::stuck::{Bounds, Broken};
+use crate::core::memory::shortage::Shortage;
+use crate::core::objects::table::ObjectTable;
 
 /// So many requirements are asked one by one whether they are owed an object.
 pub(in crate::core) const FEW: usize = 16;
@@ -184,6 +186,18 @@ impl Requirement {
     /// Whether a follow receives through it.
     pub(in crate::core) fn is_read(&self) -> bool {
         self.reader.is_some() || self.group.as_ref().is_some_and(|group| !group.members.is_empty())
+    }
+
+    /// How much of what is short would be free without it: bytes or objects that it is owed and retention keeps no
+    /// longer, or all that it is owed.
+    pub(in crate::core) fn kept_of(&self, objects: &ObjectTable, shortage: Shortage) -> u64 {
+        let owed = self.objects().map(|id| &objects[id]);
+        let kept = owed.filter(|object| !object.is_kept_by_retention());
+        match shortage {
+            Shortage::Payload => kept.map(|object| object.length).sum(),
+            Shortage::Records => kept.count() as u64,
+            Shortage::Owed => self.owed_len() as u64,
+        }
     }
 
     pub(in crate::core) fn named(&self) -> Option<&Named> {

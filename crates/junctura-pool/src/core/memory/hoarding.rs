@@ -1,5 +1,7 @@
 //! Clients that keep leased memory in which nothing lies while others wait for memory.
 
+use std::collections::btree_map::Entry;
+
 use crate::core::engine::timers::{Nanoseconds, Timers};
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
@@ -30,12 +32,11 @@ pub(in crate::core) struct StuckWatch {
 impl PayloadMemory {
     /// A client is asked for leased memory in which nothing lies.
     pub(in crate::core) fn note_recall(&mut self, timers: &Timers, client: u32) {
-        if !self.recalled.contains_key(&client) {
-            let recall = Recall {
+        if let Entry::Vacant(place) = self.recalled.entry(client) {
+            place.insert(Recall {
                 since: timers.now,
                 heard: None,
-            };
-            self.recalled.insert(client, recall);
+            });
             self.watch.looks = None;
         }
     }

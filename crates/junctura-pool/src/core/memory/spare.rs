@@ -30,7 +30,7 @@ impl PayloadMemory {
     /// Who is next; what is not spare any more, or not in memory, leaves the queue on the way.
     pub(in crate::core) fn first_spare(&mut self, objects: &mut ObjectTable) -> Option<u32> {
         while let Some(&entry) = self.eviction.queue.front() {
-            let is_spare = self.is_spare_still(objects, entry);
+            let is_spare = is_spare_still(objects, entry);
             if is_spare && !matches!(objects[entry.0].place, Place::File { .. }) {
                 return Some(entry.0);
             }
@@ -40,21 +40,6 @@ impl PayloadMemory {
             }
         }
         None
-    }
-
-    /// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
-    pub(in crate::core) fn is_spare_still(&mut self, objects: &mut ObjectTable, (id, sequence): (u32, u64)) -> bool {
-        let Some(object) = objects.get_mut(id) else {
-            return false;
-        };
-        if object.sequence != sequence {
-            return false;
-        }
-        let is_spare = object.is_spare();
-        if let Some(archived) = object.archived.as_mut().filter(|_| !is_spare) {
-            archived.is_queued = false;
-        }
-        is_spare
     }
 
     /// Whether somebody who waits for memory has nothing to go on with, and more may leave in this round. When everybody has
@@ -94,4 +79,19 @@ impl PayloadMemory {
         self.eviction.idle_rounds += 1;
         self.eviction.is_urged = true;
     }
+}
+
+/// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
+pub(in crate::core) fn is_spare_still(objects: &mut ObjectTable, (id, sequence): (u32, u64)) -> bool {
+    let Some(object) = objects.get_mut(id) else {
+        return false;
+    };
+    if object.sequence != sequence {
+        return false;
+    }
+    let is_spare = object.is_spare();
+    if let Some(archived) = object.archived.as_mut().filter(|_| !is_spare) {
+        archived.is_queued = false;
+    }
+    is_spare
 }

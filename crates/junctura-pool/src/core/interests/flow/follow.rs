@@ -336,7 +336,7 @@ impl Core {
         match (following.requirement, &following.member) {
             (Some(requirement), Some(member)) => {
                 self.interests
-                    .leave_group(&mut self.timers, id, requirement, member, &following)
+                    .leave_group(&mut self.timers, id, requirement, member, &following);
             }
             (Some(requirement), None) => self.interests.read_requirement_by(&mut self.timers, requirement, None),
             (None, _) => {}

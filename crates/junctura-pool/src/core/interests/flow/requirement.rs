@@ -155,7 +155,7 @@ impl Core {
                 State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
                 State::Visible | State::Superseded if requirement.group.is_some() => {
-                    self.interests.wait_again(id, sequence)
+                    self.interests.wait_again(id, sequence);
                 }
                 // Nobody is owed what was never visible.
                 State::Staged | State::Dropped => {}

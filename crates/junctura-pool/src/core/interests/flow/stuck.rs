@@ -94,7 +94,7 @@ impl Core {
             lacks
                 .into_iter()
                 .flatten()
-                .all(|lack| self.interests.kept_by(&self.objects, one, lack) == 0)
+                .all(|lack| one.kept_of(&self.objects, lack) == 0)
         };
         let whole = self
             .interests

@@ -2,6 +2,7 @@
 
 use crate::Effects;
 use crate::core::engine::Core;
+use crate::core::memory::spare::is_spare_still;
 use crate::core::objects::object::Why;
 
 impl Core {
@@ -35,7 +36,7 @@ impl Core {
             return false;
         }
         while let Some(entry) = self.memory.eviction.in_file.pop_front() {
-            if self.memory.is_spare_still(&mut self.objects, entry) {
+            if is_spare_still(&mut self.objects, entry) {
                 self.leave_for_store(entry.0, fx);
                 return true;
             }
