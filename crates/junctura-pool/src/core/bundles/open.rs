@@ -1,4 +1,4 @@
-//! How bundles are opened, and left.
+//! Opening and leaving bundles.
 
 use junctura_model::Result;
 use junctura_wire::Reply;

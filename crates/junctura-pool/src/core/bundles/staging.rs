@@ -1,4 +1,4 @@
-//! What a bundle takes, and the memory that nothing but its end can free.
+//! Members of a bundle that is open, and the memory that nothing but its end can free.
 
 use junctura_memory::classes;
 use junctura_model::{Code, Error, Result, SameKey};

@@ -1,4 +1,4 @@
-//! How deferred work takes its turns.
+//! Turns: deferred work is done one object after the other.
 
 use junctura_model::selector::SelectorSet;
 

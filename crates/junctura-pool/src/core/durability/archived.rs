@@ -1,4 +1,4 @@
-//! What an archiver states, and what those are answered that wait for it.
+//! Statements of archivers, and the answers of those that wait for them.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;

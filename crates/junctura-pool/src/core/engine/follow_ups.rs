@@ -1,4 +1,4 @@
-//! What follows from an event for others: it comes after the event itself, so that nothing changes in the middle of a change.
+//! Follow-ups: consequences of an event for others. They come after the event itself, so that nothing changes in the middle of a change.
 
 use super::Core;
 use crate::Effects;

@@ -1,4 +1,4 @@
-//! What requirements are owed: which, how much, and what they will not get.
+//! Claims: the objects that requirements are owed, their number, and those that they will not get.
 
 use std::collections::VecDeque;
 

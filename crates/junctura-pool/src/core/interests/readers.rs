@@ -1,4 +1,4 @@
-//! Who reads a requirement or shares a group, and what the queue of a follow gives next.
+//! Readers of requirements, members of groups, and the next object of a follow.
 
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::{NOBODY, Timer, Timers};

@@ -1,4 +1,4 @@
-//! Which archived object may leave the pool next, and when.
+//! Choice of the archived object that leaves the pool next, and its time.
 
 use crate::core::engine::timers::{NOBODY, Timer, Timers};
 use crate::core::memory::eviction::{DOUBLED_MAX, ROUND, ROUND_TIMER};

@@ -1,4 +1,4 @@
-//! Which payload is written to the file tier next, and when.
+//! Choice of the payload that is written to the file tier next, and its time.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! How objects become tombstones, and tombstones are forgotten.
+//! Objects become tombstones, and tombstones are forgotten.
 
 use junctura_model::selector::SelectorSet;
 

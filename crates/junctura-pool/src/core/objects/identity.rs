@@ -1,4 +1,4 @@
-//! Which object a record is of.
+//! Identity of an object within a server: a hash of its schema and its key attributes.
 
 use junctura_model::SameKey;
 

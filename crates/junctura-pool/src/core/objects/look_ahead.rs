@@ -1,4 +1,4 @@
-//! What a request that concerns very many objects is prepared with: candidates of its selector, verified a few at a time.
+//! Prepared look-ups of requests that concern very many objects: candidates of a selector, verified a few at a time.
 
 use junctura_model::Error;
 use junctura_model::selector::SelectorSet;

@@ -1,4 +1,4 @@
-//! How clients connect, are prepared to leave, and leave.
+//! Connections: clients join, agree on schemas, are wound down, and leave.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::{Hello, Welcome, events};

@@ -1,4 +1,4 @@
-//! What clients do, and how they come and go.
+//! Flows of clients over all tables: connections, deliveries, synchronization, and the numbers of a pool.
 
 pub(in crate::core) mod connection;
 pub(in crate::core) mod deliver;

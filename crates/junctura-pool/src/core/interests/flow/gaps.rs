@@ -1,4 +1,4 @@
-//! Who is told what a requirement will not get.
+//! Reports of objects that a requirement will not get.
 
 use junctura_wire::Reply;
 use junctura_wire::body::Gap;

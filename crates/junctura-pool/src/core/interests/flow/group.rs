@@ -1,4 +1,4 @@
-//! How members join a group, and get what it is owed.
+//! Members of groups: they join, and are handed what the group is owed.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;

@@ -1,4 +1,4 @@
-//! How interests are filed, found, satisfied and dropped.
+//! Interests are filed, found, satisfied and dropped.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};

@@ -1,4 +1,4 @@
-//! What becomes of interests: each file is a flow of the core over all of its tables.
+//! Flows of interests over all tables.
 
 pub(in crate::core) mod demand;
 pub(in crate::core) mod demand_probe;

@@ -1,4 +1,4 @@
-//! How requirements with a name are made, used and ended.
+//! Requirements with a name are made, used and ended.
 
 use junctura_model::requirements::Written;
 use junctura_model::{Code, Error, Result};

@@ -1,4 +1,4 @@
-//! How requirements come to be owed objects, and are owed them no more.
+//! Requirements come to be owed objects, and are owed them no more.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;

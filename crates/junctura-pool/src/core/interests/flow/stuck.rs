@@ -1,4 +1,4 @@
-//! How requirements and clients that keep others waiting are found and broken.
+//! Requirements and clients that keep others waiting are found and broken.
 
 use junctura_model::{Code, Error};
 use junctura_wire::body::events;

@@ -1,4 +1,4 @@
-//! How archived objects leave when memory is short.
+//! Archived objects leave when memory is short.
 
 use crate::Effects;
 use crate::core::engine::Core;

@@ -1,4 +1,4 @@
-//! What else but payloads an offer may wait for, for people.
+//! Limits besides memory that an offer may wait for, as text.
 
 use crate::core::engine::Core;
 

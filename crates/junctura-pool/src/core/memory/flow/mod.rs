@@ -1,4 +1,4 @@
-//! What is done when memory is short, and for those who wait for it.
+//! Flows of memory over all tables: leases, eviction and the file tier.
 
 pub(in crate::core) mod eviction;
 pub(in crate::core) mod fullness;

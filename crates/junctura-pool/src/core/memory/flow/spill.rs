@@ -1,4 +1,4 @@
-//! How payloads move to the file tier.
+//! Payloads move to the file tier.
 
 use junctura_model::Result;
 use junctura_wire::body::events;

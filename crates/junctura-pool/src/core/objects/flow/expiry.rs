@@ -1,4 +1,4 @@
-//! How objects leave whose time is over.
+//! Objects whose time is over leave.
 
 use crate::Effects;
 use crate::core::engine::Core;

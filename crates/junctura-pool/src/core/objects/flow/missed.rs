@@ -1,4 +1,4 @@
-//! What a follow that goes on from a cursor has missed.
+//! Objects that a follow which goes on from a cursor has missed.
 
 use junctura_model::selector::SelectorSet;
 

@@ -1,4 +1,4 @@
-//! How objects leave: out of sight, out of memory, and out of the table.
+//! Removal of objects: from the listing, from memory, and from the table.
 
 use crate::Effects;
 use crate::core::engine::Core;

@@ -1,4 +1,4 @@
-//! How objects end their wait for names.
+//! Objects end their wait for names.
 
 use junctura_model::{Code, Consumers, Error, Result};
 use junctura_wire::Reply;
