@@ -100,6 +100,13 @@ impl Recorder {
         })
     }
 
+    /// Whether a request was answered so since the last [`Recorder::begin`].
+    #[must_use]
+    pub fn has_said(&self, (client, request): (u32, u64), answer: &Said) -> bool {
+        let is_it = |(to, of, said): &(u32, u64, Rc<Said>)| (*to, *of) == (client, request) && **said == *answer;
+        self.said.iter().any(is_it)
+    }
+
     /// Some requirement was broken since the last [`Recorder::begin`].
     #[must_use]
     pub fn has_broken(&self) -> bool {

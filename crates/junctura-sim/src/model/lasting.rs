@@ -106,6 +106,14 @@ impl Model {
         }
     }
 
+    /// An opener is told that its bundle will not be archived: what it staged and waits still fails as through a request that
+    /// has ended. [`Self::opener_failed`] judges whether it may be told so.
+    pub(super) fn end_opener(&mut self, opener: Number) {
+        if matches!(self.going.get(&opener), Some(Going::Bundle(_))) {
+            self.going.remove(&opener);
+        }
+    }
+
     /// Whether it may be so that an opener is told that its bundle will not be archived.
     pub(super) fn opener_failed(&mut self, opener: Number, code: Option<Code>) -> bool {
         let waits = |lasting: &&mut Lasting| lasting.openers.iter().any(|(one, _)| *one == opener);
@@ -115,6 +123,7 @@ impl Model {
         };
         lasting.was_given_up = true;
         self.end(opener);
+        self.forget_opener(opener);
         true
     }
 

@@ -134,7 +134,12 @@ impl Model {
                     }
                     self.leaves_early(*sequence)?;
                 }
-                Said::Ended(_) => ended.push((*client, *number)),
+                Said::Ended(code) => {
+                    if *code == Some(Code::Io) {
+                        self.end_opener((*client, *number));
+                    }
+                    ended.push((*client, *number));
+                }
                 Said::Broken { of, name } => {
                     if in_turns && !self.may_be_broken(*of, name.as_deref()) {
                         self.lapse((self.now, u64::MAX));
@@ -274,7 +279,9 @@ impl Model {
         if bytes > self.rules.budget_bytes {
             return self.fail(client, number, Some(Code::TooLarge));
         }
-        self.put_first_lease_last(false);
+        // At the very time, the core may have put the first lease last already, or may not: a refusal shows that it has not.
+        let is_refused = recorder.has_said((client, number), &Said::Failed(Some(Code::PoolFull)));
+        self.put_first_lease_last(is_refused);
         if self.first_lease().is_none_or(|first| self.may_pass(first)) {
             if bytes == 0 {
                 return self.fail(client, number, Some(Code::InvalidArgument));

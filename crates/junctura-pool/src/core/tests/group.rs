@@ -631,7 +631,9 @@ fn a_member_that_is_refused_beside_its_new_group_takes_that_with_it() {
     assert_eq!(bytes(&world), before);
     world.heard(c);
     // There is room for the group, or its member.
-    world.core.config.limits.selector_bytes = (before + of_both - 1) as usize;
+    world
+        .core
+        .change_config(|config| config.limits.selector_bytes = (before + of_both - 1) as usize);
     share(&mut world, c, 900_000, "g", "name=a", 1);
     let heard = world.heard(c);
     assert!(

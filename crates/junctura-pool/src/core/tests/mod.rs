@@ -1,26 +1,26 @@
 //! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
 //! is kept as text.
 
-mod ahead;
-mod archive;
-mod awaited;
-mod backlog;
-mod broken;
-mod bundle;
-mod components;
+mod bundles;
+mod deferred;
+mod demand_probe;
 mod drain;
+mod durability;
+mod eviction;
 mod gone;
 mod group;
+mod lifetime;
+mod look_ahead;
 mod many;
 mod memory;
-mod named;
+mod named_requirement;
 mod parts;
 mod readers;
 mod retention;
-mod room;
+mod retention_by_name;
 mod spill;
+mod stuck;
 mod together;
-mod wanted;
 mod weight;
 mod world;
 

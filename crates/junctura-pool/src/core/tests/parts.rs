@@ -41,7 +41,7 @@ fn offer_all(world: &mut World, client: u32, names: &str) {
 }
 
 fn owed(world: &World) -> usize {
-    world.core.weights.owed
+    world.core.interests.owed
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn who_reads_before_its_requirement_has_begun_reads_all() {
         requirement_name: Some("r".into()),
         ..junctura_wire::body::Follow::default()
     };
-    world.core.config.looked_at_once = 1;
+    world.core.change_config(|config| config.looked_at_once = 1);
     let request = Request::Follow(follow);
     let steps = std::iter::repeat_with(|| world.core.look_ahead(d, &request));
     assert_eq!(steps.take_while(|is_ready| !is_ready).count(), 4);
@@ -258,7 +258,7 @@ fn what_goes_before_it_is_owed_makes_room_for_an_offer_that_waits_for_it() {
     let mut world = in_parts();
     let (p, c) = (world.join("p"), world.join("c"));
     offer_all(&mut world, p, "abcde");
-    world.core.config.limits.owed = 5;
+    world.core.change_config(|config| config.limits.owed = 5);
     world.require(c, 1, "", false);
     world.offer(p, 8, "f", "", 0);
     world.withdraw(c, 2, "a", Some(0), false);
@@ -272,7 +272,7 @@ fn a_requirement_that_ends_before_it_has_begun_gives_its_place_back() {
     let mut world = in_parts();
     let (p, c) = (world.join("p"), world.join("c"));
     offer_all(&mut world, p, "abcde");
-    world.core.config.limits.owed = 7;
+    world.core.change_config(|config| config.limits.owed = 7);
     world.require(c, 1, "", false);
     world.require(c, 2, "", false);
     assert!(world.heard(c)[0].starts_with("2: LimitExceeded"));

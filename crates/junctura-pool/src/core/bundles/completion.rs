@@ -1,0 +1,282 @@
+//! How bundles end: they become visible, or are aborted.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, events};
+use junctura_wire::fixed::{CompletedHead, MemberVersion};
+use junctura_wire::frame::BODY_BYTES_MAX;
+
+use super::{Member, Phase};
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::objects::object::{Keep, State, Until};
+
+/// As many versions as a frame has room for.
+const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
+
+/// What each of those who staged something is told, by its client and the request that has the bundle open.
+type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
+
+impl Core {
+    /// Its opener says that a bundle has all its members.
+    pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
+        let number = self.clients.bundle_of(client, which)?;
+        let bundle = self.bundles.open_one(number)?;
+        let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
+        if let Some(declared) = bundle.terms.declared {
+            return conflict(format!("{} of {declared} members are there", bundle.there()));
+        }
+        let is_open = |number: &&u64| self.bundles.get(**number).is_some_and(|one| one.phase == Phase::Open);
+        if let Some(inner) = bundle.nested.iter().find(is_open) {
+            let inner = self
+                .bundles
+                .get(*inner)
+                .map_or_else(String::new, super::Bundle::subject);
+            return conflict(format!("{inner} is nested in it and is not complete"));
+        }
+        let objects = self.bundles.objects_within(number);
+        self.complete(number, Some(client), fx);
+        self.answer_completing((client, request), number, objects, fx);
+        Ok(())
+    }
+
+    /// Its opener gives a bundle up.
+    pub(in crate::core) fn abort(
+        &mut self,
+        client: u32,
+        request: u64,
+        which: u64,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let number = self.clients.bundle_of(client, which)?;
+        self.bundles.open_one(number)?;
+        let objects = self.bundles.objects_within(number);
+        self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        fx.reply(client, request, &Reply::Done(objects));
+        Ok(())
+    }
+
+    /// A bundle that has the number of members that was declared is complete.
+    pub(super) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
+        if self.bundles.get(number).is_some_and(whole) {
+            self.complete(number, by, fx);
+        }
+    }
+
+    fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        bundle.phase = Phase::Complete;
+        let parent = bundle.parent;
+        self.bundles.watch_bundle(&mut self.timers, number);
+        match parent {
+            None => self.reveal(number, by, fx),
+            Some(above) => {
+                if let Some(parent) = self.bundles.table.get_mut(&above) {
+                    parent.nested_complete += 1;
+                }
+                self.complete_if_whole(above, by, fx);
+            }
+        }
+    }
+
+    /// Makes all of a tree visible, at one point in the order.
+    fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
+        let tree = self.bundles.tree(root);
+        let members = self.bundles.members_in_order(&self.objects, root);
+        let first = if members.is_empty() {
+            0
+        } else {
+            self.objects.sequence + 1
+        };
+        let mut told = Told::new();
+        let mut rest = members.len() as u32;
+        for (key, member) in &members {
+            self.bundles.unpin(&self.objects, &self.memory, *key, member);
+            rest -= 1;
+            self.objects[member.object].rest = rest;
+            let sequence = self.reveal_one(*key, member, fx);
+            told.entry(member.by).or_default().push(MemberVersion {
+                request: member.request.into(),
+                sequence: sequence.into(),
+            });
+        }
+        let durable = members.iter().filter(|(_, member)| member.is_durable);
+        self.durability
+            .await_members(&self.objects, root, &tree, durable.map(|(_, member)| member.object));
+        for number in tree {
+            self.became_visible(number, first, members.len() as u64, &told, by, fx);
+        }
+        self.bundles.forget_surplus_bundles();
+    }
+
+    fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+        self.see_off_key(key, fx);
+        if let Some(earlier) = self.objects.find_key(key) {
+            self.supersede(earlier, fx);
+        }
+        self.objects.sequence += 1;
+        let sequence = self.objects.sequence;
+        let object = &mut self.objects[member.object];
+        object.state = State::Visible;
+        object.sequence = sequence;
+        match self.bundles.table.get_mut(&member.bundle) {
+            Some(bundle) if bundle.path.is_some() => {
+                bundle.visible += 1;
+                if member.keep == Keep::Together {
+                    bundle.together.insert(sequence, member.object);
+                }
+            }
+            _ => object.bundle = 0,
+        }
+        self.appear(member.object, member.keep, fx);
+        sequence
+    }
+
+    /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
+    fn became_visible(
+        &mut self,
+        number: u64,
+        first: u64,
+        objects: u64,
+        told: &Told,
+        by: Option<u32>,
+        fx: &mut impl Effects,
+    ) {
+        self.bundles.open -= 1;
+        self.bundles.completed += 1;
+        self.tell_about_bundle(number, events::COMPLETED, by, "", fx);
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        bundle.phase = Phase::Visible;
+        bundle.first = first;
+        bundle.bytes = 0;
+        let openers = std::mem::take(&mut bundle.openers);
+        bundle.openers_below = 0;
+        let is_over = bundle.visible == 0;
+        if bundle.path.is_none() {
+            self.bundles.table.remove(&number);
+        } else if is_over {
+            self.bundles.past.push_back((self.timers.now, number));
+        }
+        for opener in openers {
+            let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
+            self.tell_completed(number, opener, (first, objects), versions, fx);
+        }
+    }
+
+    /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
+    pub(super) fn abort_bundle(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
+        let tree = self.bundles.tree(number);
+        let Some(bundle) = self.bundles.get(number) else {
+            return;
+        };
+        let (root, parent, openers) = (bundle.root, bundle.parent, bundle.openers_below);
+        for &one in &tree {
+            self.tell_about_bundle(one, events::ABORTED, by.map(|(client, _)| client), why, fx);
+            self.end_openers(one, by, why, fx);
+        }
+        let within: BTreeSet<u64> = tree.iter().copied().collect();
+        let staged = self
+            .bundles
+            .table
+            .get_mut(&root)
+            .map(|root| root.members.take_if(|member| within.contains(&member.bundle)));
+        let mut staged = staged.unwrap_or_default();
+        staged.sort_unstable_by_key(|(_, member)| member.object);
+        self.memory.freed.gathers = true;
+        for (key, member) in staged {
+            self.bundles.unpin(&self.objects, &self.memory, key, &member);
+            self.drop_staged(member.object, fx);
+        }
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
+        for one in tree {
+            self.bundles.forget_aborted(&mut self.timers, one);
+        }
+        if let Some(above) = parent {
+            if let Some(parent) = self.bundles.table.get_mut(&above) {
+                parent.nested.remove(&number);
+            }
+            self.bundles.count_openers(&mut self.timers, above, -(openers as i32));
+        }
+        self.memory.came_free = true;
+    }
+
+    fn end_openers(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        let openers = std::mem::take(&mut bundle.openers);
+        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
+        for (client, request) in openers {
+            self.clients.settle_pending(&mut self.timers, client, request);
+            if by != Some((client, request)) {
+                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+            }
+        }
+    }
+
+    /// Nobody has had a bundle open for as long as it stays without.
+    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
+        if let Some(bundle) = self.bundles.table.get_mut(&number) {
+            bundle.orphaned = None;
+            self.abort_bundle(number, None, "all its producers are gone", fx);
+        }
+    }
+
+    /// The pool takes nothing new: what is not complete will never be.
+    pub(in crate::core) fn abort_all_bundles(&mut self, fx: &mut impl Effects) {
+        let table = self.bundles.table.iter();
+        let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != Phase::Visible);
+        let roots: Vec<u64> = roots.map(|(&number, _)| number).collect();
+        for number in roots {
+            self.abort_bundle(number, None, "the pool drains", fx);
+        }
+    }
+
+    /// What stays as long as the others of its bundle goes when these have gone.
+    pub(in crate::core) fn let_the_rest_go(&mut self, number: u64, fx: &mut impl Effects) {
+        let bundle = self.bundles.table.get_mut(&number);
+        let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));
+        for (sequence, id) in rest.into_iter().flatten() {
+            let Some(object) = self.objects.get_mut(id) else {
+                continue;
+            };
+            if object.sequence == sequence && object.until == Until::Together {
+                object.until = Until::Over;
+                self.settle_in_turn(id, fx);
+            }
+        }
+    }
+}
+
+pub(super) fn send_completed(
+    (client, request): (u32, u64),
+    first: u64,
+    objects: u64,
+    versions: &[MemberVersion],
+    fx: &mut impl Effects,
+) {
+    let mut rest = versions;
+    loop {
+        let (members, later) = rest.split_at(rest.len().min(VERSIONS_PER_FRAME));
+        rest = later;
+        let head = CompletedHead {
+            first: first.into(),
+            objects: objects.into(),
+            more: u32::from(!rest.is_empty()).into(),
+            reserved: 0.into(),
+        };
+        fx.reply(client, request, &Reply::Completed { head, members });
+        if rest.is_empty() {
+            return;
+        }
+    }
+}

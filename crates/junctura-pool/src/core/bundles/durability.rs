@@ -1,0 +1,104 @@
+//! Bundles with durable members: everyone who waits for one waits until it is archived.
+//!
+//! ```text
+//!   visible --> each durable member is owed to a requirement --> all are archived ------> completed, done
+//!                                                          '--> one of them is not ----> ended, failed
+//! ```
+//! The members are visible all the while; only those who have the bundle open, who sealed it, or whose durable offer completed it are
+//! answered later. The first member that will not be archived is the answer for all of them.
+
+use junctura_model::Error;
+use junctura_wire::Reply;
+use junctura_wire::body::Failure;
+use junctura_wire::fixed::MemberVersion;
+
+use super::completion::send_completed;
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::durability::{Awaits, Waiting};
+use crate::core::engine::Core;
+
+impl Core {
+    /// Tells an opener what became visible, now or when that is archived.
+    pub(super) fn tell_completed(
+        &mut self,
+        number: u64,
+        opener: (u32, u64),
+        (first, objects): (u64, u64),
+        versions: &[MemberVersion],
+        fx: &mut impl Effects,
+    ) {
+        match self.durability.lasting_of(number) {
+            None => send_completed(opener, first, objects, versions, fx),
+            Some((_, lasting)) => lasting.waiting.push(Waiting::Opener {
+                opener,
+                first,
+                objects,
+                versions: versions.to_vec(),
+            }),
+        }
+    }
+
+    /// Answers a request that completed a bundle, now or when what it made visible is archived.
+    pub(in crate::core) fn answer_completing(
+        &mut self,
+        (client, request): (u32, u64),
+        number: u64,
+        answer: u64,
+        fx: &mut impl Effects,
+    ) {
+        let Some((root, _)) = self.durability.lasting_of(number) else {
+            return fx.reply(client, request, &Reply::Done(answer));
+        };
+        if let Err(error) = self
+            .clients
+            .add_pending(client, request, Pending::Durable(Awaits::Bundle(root)))
+        {
+            return fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+        }
+        self.limit_wait(client, request);
+        if let Some((_, lasting)) = self.durability.lasting_of(number) {
+            let asker = (client, request);
+            lasting.waiting.push(Waiting::Asker { asker, answer });
+        }
+    }
+
+    /// Answers those who have waited for bundles.
+    pub(in crate::core) fn answer_settled(&mut self, fx: &mut impl Effects) {
+        for root in std::mem::take(&mut self.durability.settled) {
+            let Some(lasting) = self.durability.bundles.remove(&root) else {
+                continue;
+            };
+            for waiting in lasting.waiting {
+                self.answer_waiting(waiting, lasting.failure.as_ref(), fx);
+            }
+        }
+    }
+
+    fn answer_waiting(&mut self, waiting: Waiting, failure: Option<&Error>, fx: &mut impl Effects) {
+        let (client, request) = waiting.who();
+        match (waiting, failure) {
+            (
+                Waiting::Opener {
+                    opener,
+                    first,
+                    objects,
+                    versions,
+                },
+                None,
+            ) => send_completed(opener, first, objects, &versions, fx),
+            (Waiting::Opener { .. }, Some(error)) => {
+                self.clients.settle_pending(&mut self.timers, client, request);
+                fx.reply(client, request, &Reply::Ended(Failure::from(error)));
+            }
+            (Waiting::Asker { answer, .. }, None) => {
+                self.clients.settle_pending(&mut self.timers, client, request);
+                fx.reply(client, request, &Reply::Done(answer));
+            }
+            (Waiting::Asker { .. }, Some(error)) => {
+                self.clients.settle_pending(&mut self.timers, client, request);
+                fx.reply(client, request, &Reply::Failed(Failure::from(error)));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Opening and leaving bundles.
+
+use junctura_model::Result;
+use junctura_wire::Reply;
+use junctura_wire::body;
+
+use super::path;
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+
+impl Core {
+    /// Opens a bundle, or joins those who have it open.
+    pub(in crate::core) fn open_bundle(
+        &mut self,
+        client: u32,
+        request: u64,
+        asked: &body::Bundle<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let terms = self.bundles.bundle_terms(asked)?;
+        if let Some(path) = &asked.path {
+            path::check_path(path, &self.config.limits)?;
+        }
+        let standing = asked
+            .path
+            .as_deref()
+            .and_then(|path| self.bundles.paths.get(path).copied());
+        let number = match standing {
+            Some(number) => {
+                let agreed = self.bundles.agree_on_bundle(number, &terms)?;
+                self.clients.add_pending(client, request, Pending::Bundle(number))?;
+                if let Some(bundle) = self.bundles.table.get_mut(&number) {
+                    bundle.terms = agreed;
+                }
+                number
+            }
+            None => self
+                .bundles
+                .make_bundle(&mut self.clients, client, request, asked.path.as_deref(), terms)?,
+        };
+        if let Some(bundle) = self.bundles.table.get_mut(&number) {
+            bundle.openers.insert((client, request));
+        }
+        self.bundles.count_openers(&mut self.timers, number, 1);
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        self.complete_if_whole(number, Some(client), fx);
+        Ok(())
+    }
+
+    /// A client does not have a bundle open any more. Its request is the caller's to settle.
+    pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
+        self.durability.forget_opener(client, request);
+        let Some(bundle) = self.bundles.table.get_mut(&number) else {
+            return;
+        };
+        if !bundle.openers.remove(&(client, request)) {
+            return;
+        }
+        if bundle.path.is_none() {
+            return self.abort_bundle(number, None, "its producer has left it", fx);
+        }
+        self.bundles.count_openers(&mut self.timers, number, -1);
+    }
+}

@@ -1,0 +1,122 @@
+//! Offers into a bundle: an object comes in, is checked, and waits for the others.
+
+use hashbrown::HashMap;
+use junctura_model::{Code, Error};
+use junctura_wire::fixed;
+
+use super::Member;
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::interests::interest::Interest;
+use crate::core::memory::shortage::Shortage;
+use crate::core::objects::object::State;
+use crate::core::objects::offer::{Content, Refusal, Taken};
+
+/// Memory that nothing but the end of a bundle can free.
+#[derive(Default)]
+pub(super) struct Pinned {
+    /// How many staged objects lie in each segment.
+    pub(super) segments: HashMap<u32, u32>,
+    /// Bytes in the file tier.
+    pub(super) spilled_bytes: u64,
+    /// Bytes of those segments, and of staged payloads that came inside messages.
+    pub(super) bytes: u64,
+    pub(super) objects: u64,
+    pub(super) payload_bytes: u64,
+}
+
+impl Core {
+    /// Stages an object in a bundle. It has its number if that completed the bundle.
+    pub(in crate::core) fn stage(
+        &mut self,
+        client: u32,
+        request: u64,
+        through: u64,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<Taken, Refusal> {
+        let examined = self.examine(client, content)?;
+        if content.head.flags.get() & fixed::IF_WANTED != 0 {
+            let cause = "who wants a member is known when its bundle is complete";
+            return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
+        }
+        let number = self.clients.bundle_of(client, through)?;
+        self.see_off_key(examined.identity.key, fx);
+        let earlier = self.bundles.may_be_staged(&self.objects, number, &examined, content)?;
+        let Content { head, inline, .. } = content;
+        if !self.interests.may_be_owed(head.schema.get(), content.record) {
+            return Err(Refusal::Wait(Shortage::Owed));
+        }
+        let place = match self
+            .memory
+            .occupy(&mut self.objects, client, &head, head.flags.get(), inline)
+        {
+            Err(Refusal::Wait(shortage)) => {
+                return Err(self.bundles.no_memory_to_stage(
+                    &self.objects,
+                    &self.memory,
+                    inline.len() as u64,
+                    shortage,
+                ));
+            }
+            other => other?,
+        };
+        if let Some(earlier) = earlier {
+            self.bundles
+                .unstage(&self.objects, &self.memory, number, examined.identity.key);
+            self.drop_staged(earlier, fx);
+        }
+        let id = self.insert_object(client, content, &examined, place, State::Staged);
+        self.objects[id].bundle = number;
+        let member = Member {
+            object: id,
+            bundle: number,
+            by: (client, through),
+            request,
+            keep: examined.keep,
+            is_durable: content.head.flags.get() & fixed::DURABLE != 0,
+        };
+        self.bundles
+            .enter_bundle(&self.objects, &self.memory, examined.identity, member);
+        self.complete_if_whole(number, Some(client), fx);
+        let sequence = self.objects.get(id).map_or(0, |object| object.sequence);
+        if sequence == 0 {
+            self.show_to_lookers(id, fx);
+            self.memory.may_be_spilled(&mut self.objects, id);
+            // Others may wait for what only this bundle could free now.
+            self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
+        }
+        Ok(Taken { object: id, sequence })
+    }
+
+    /// A staged object will never be visible: its memory goes with the last who looks at it.
+    pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
+        self.objects[id].state = State::Dropped;
+        self.retention.await_no_more(&mut self.objects, id);
+        self.settle(id, fx);
+    }
+
+    /// Demands that take what is staged get it, if they want it.
+    fn show_to_lookers(&mut self, id: u32, fx: &mut impl Effects) {
+        if self.bundles.lookers.is_empty() {
+            return;
+        }
+        let object = &self.objects[id];
+        let wants = |interest: &u32| match self.interests.get(*interest) {
+            Some(Interest::Demand(waiting)) => {
+                let selector = waiting.selectors.of(usize::from(object.schema));
+                selector.is_some_and(|selector| selector.matches(object.record()))
+            }
+            _ => false,
+        };
+        let found: Vec<u32> = self.bundles.lookers.iter().copied().filter(wants).collect();
+        for interest in found {
+            self.demand_meets(interest, id, fx);
+        }
+    }
+}
+
+/// The flag of a delivery, or of an entry of a list, of an object that is not visible yet.
+pub(in crate::core) fn staged_flag(sequence: u64) -> u16 {
+    if sequence == 0 { fixed::STAGED } else { 0 }
+}

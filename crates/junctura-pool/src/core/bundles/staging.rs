@@ -1,0 +1,205 @@
+//! Members of a bundle that is open, and the memory that nothing but its end can free.
+
+use junctura_memory::classes;
+use junctura_model::{Code, Error, Result, SameKey};
+use junctura_wire::fixed;
+
+use super::{Bundle, Bundles, Member};
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::memory::shortage::Shortage;
+use crate::core::memory::spill::Tier;
+use crate::core::objects::identity::Identity;
+use crate::core::objects::object::Place;
+use crate::core::objects::offer::{Content, Examined, Refusal};
+use crate::core::objects::table::ObjectTable;
+
+impl Bundles {
+    /// # Errors
+    /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
+    pub(in crate::core) fn refuse_second(&self, objects: &ObjectTable, key: u128, content: Content<'_>) -> Result<()> {
+        let cause = if objects.find_key(key).is_some_and(|filed| !objects.is_marker(filed)) {
+            "an object with this key is, or was, in the pool, and its schema rejects another"
+        } else if self.reserve(key) {
+            "an object with this key is staged in a bundle, and its schema rejects another"
+        } else {
+            return Ok(());
+        };
+        let text = objects.key_text(content.head.schema.get(), content.record);
+        Err(Error::new(Code::AlreadyExists, text, cause))
+    }
+
+    /// Whether a bundle takes an object; gives the one of the same key that it takes the place of.
+    pub(in crate::core) fn may_be_staged(
+        &self,
+        objects: &ObjectTable,
+        number: u64,
+        examined: &Examined,
+        content: Content<'_>,
+    ) -> Result<Option<u32>> {
+        let bundle = self.open_one(number)?;
+        let members = self.get(bundle.root).map(|root| &root.members);
+        let Some(members) = members else { return Ok(None) };
+        let key = || objects.key_text(content.head.schema.get(), content.record);
+        match members.get(examined.identity.key) {
+            Some(member) if member.bundle == number && content.head.flags.get() & fixed::ONCE == 0 => {
+                return Ok(Some(member.object));
+            }
+            Some(member) if member.bundle == number => {
+                let cause = "it is staged in this bundle already";
+                return Err(Error::new(Code::AlreadyExists, key(), cause));
+            }
+            Some(member) => {
+                let other = self.get(member.bundle).map_or_else(String::new, Bundle::subject);
+                let cause = format!("it is staged in {other}, which becomes visible with this one");
+                return Err(Error::new(Code::Conflict, key(), cause));
+            }
+            None => {}
+        }
+        if examined.identity.on_same_key == SameKey::Reject {
+            self.refuse_second(objects, examined.identity.key, content)?;
+        }
+        bundle.room_for_one()?;
+        let limit = self.config.limits.members_per_bundle;
+        if members.len() as u64 >= limit {
+            let cause = format!("{limit} objects become visible together at most");
+            return Err(Error::new(Code::LimitExceeded, bundle.subject(), cause));
+        }
+        objects.may_hold_another_object()?;
+        Ok(None)
+    }
+
+    pub(in crate::core) fn enter_bundle(
+        &mut self,
+        objects: &ObjectTable,
+        memory: &PayloadMemory,
+        identity: Identity,
+        member: Member,
+    ) {
+        let number = member.bundle;
+        let order = objects.order_of(member.object);
+        let object = &objects[member.object];
+        let (place, length) = (object.place, object.length);
+        self.pin(memory, place, length, true);
+        if identity.on_same_key == SameKey::Reject {
+            self.reserved.insert(identity.key, ());
+        }
+        let Some(bundle) = self.table.get_mut(&number) else {
+            return;
+        };
+        bundle.objects += 1;
+        bundle.bytes += length;
+        let root = bundle.root;
+        if let Some(root) = self.table.get_mut(&root) {
+            root.members.insert(identity.key, member);
+            // Another one of its key has the same place.
+            root.sorted.extend(order.map(|order| (order, identity.key)));
+        }
+    }
+
+    /// An object is not staged any more: its memory is like any other's, and its key is free.
+    pub(in crate::core) fn unpin(&mut self, objects: &ObjectTable, memory: &PayloadMemory, key: u128, member: &Member) {
+        let object = &objects[member.object];
+        let (place, length) = (object.place, object.length);
+        self.pin(memory, place, length, false);
+        self.reserved.remove(key);
+    }
+
+    /// The same key was staged again: the earlier object leaves its bundle.
+    pub(in crate::core) fn unstage(&mut self, objects: &ObjectTable, memory: &PayloadMemory, number: u64, key: u128) {
+        let root = self.get(number).map(|bundle| bundle.root);
+        let root = root.and_then(|root| self.table.get_mut(&root));
+        let Some(member) = root.and_then(|root| root.members.remove(key)) else {
+            return;
+        };
+        self.unpin(objects, memory, key, &member);
+        if let Some(bundle) = self.table.get_mut(&number) {
+            bundle.objects -= 1;
+            bundle.bytes -= objects[member.object].length;
+        }
+    }
+
+    pub(in crate::core) fn pin(&mut self, memory: &PayloadMemory, place: Place, length: u64, staged: bool) {
+        let pinned = &mut self.pinned;
+        let add = |sum: &mut u64, bytes: u64| if staged { *sum += bytes } else { *sum -= bytes };
+        add(&mut pinned.objects, 1);
+        add(&mut pinned.payload_bytes, length);
+        match place {
+            Place::Inline => add(&mut pinned.bytes, length),
+            Place::Slot { segment, .. } => {
+                let bytes = memory.ledger.grant(segment).map_or(0, |grant| grant.bytes);
+                let count = pinned.segments.entry(segment).or_default();
+                if staged {
+                    *count += 1;
+                    pinned.bytes += if *count == 1 { bytes } else { 0 };
+                } else {
+                    *count -= 1;
+                    if *count == 0 {
+                        pinned.segments.remove(&segment);
+                        pinned.bytes -= bytes;
+                    }
+                }
+            }
+            Place::File { .. } => add(&mut pinned.spilled_bytes, length),
+            Place::Freed => {}
+        }
+    }
+
+    pub(in crate::core) fn no_memory_to_stage(
+        &self,
+        objects: &ObjectTable,
+        memory: &PayloadMemory,
+        bytes: u64,
+        shortage: Shortage,
+    ) -> Refusal {
+        match self.filled_by_bundles(objects, memory, bytes) {
+            Some(error) => error.into(),
+            None => Refusal::Wait(shortage),
+        }
+    }
+
+    /// Why it is no use to wait for so many bytes: only the end of a bundle could free them.
+    pub(in crate::core) fn filled_by_bundles(
+        &self,
+        objects: &ObjectTable,
+        memory: &PayloadMemory,
+        bytes: u64,
+    ) -> Option<Error> {
+        let pinned = &self.pinned;
+        if objects.records_are_filled_by(pinned.objects) {
+            let cause = format!(
+                "{} members of bundles that are not complete take all memory for attributes, and only those could free it",
+                pinned.objects
+            );
+            return Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause));
+        }
+        let taken = pinned.bytes + pinned.spilled_bytes;
+        let all = self.config.budget_bytes + memory.tier.as_ref().map_or(0, Tier::limit_bytes);
+        if taken.saturating_add(bytes) <= all {
+            return None;
+        }
+        let cause = format!(
+            "of {all} bytes, {taken} are taken by {} members of bundles that are not complete, and only those could free them",
+            pinned.objects
+        );
+        Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause))
+    }
+
+    /// The same for a segment whose slots hold payloads of this size.
+    pub(in crate::core) fn segments_filled_by_bundles(
+        &self,
+        objects: &ObjectTable,
+        memory: &PayloadMemory,
+        payload_bytes: u64,
+    ) -> Option<Error> {
+        self.filled_by_bundles(objects, memory, classes::page_up(classes::slot_bytes(payload_bytes)))
+    }
+
+    /// A waiting demand takes what is staged, too; or waits no more.
+    pub(in crate::core) fn look_at_staged(&mut self, interest: u32, begins: bool) {
+        if begins {
+            self.lookers.insert(interest);
+        } else {
+            self.lookers.remove(&interest);
+        }
+    }
+}

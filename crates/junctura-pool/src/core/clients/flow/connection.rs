@@ -1,0 +1,218 @@
+//! Connections: clients join, agree on schemas, are wound down, and leave.
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::{Hello, Welcome, events};
+use junctura_wire::{Reply, VERSION};
+
+use crate::Effects;
+use crate::core::clients::client::{Client, Held, Peer, Pending, milliseconds};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::requirement::Requirement;
+
+impl Core {
+    /// Someone connected; gives the number under which the client is known from here on.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when there are too many clients.
+    pub fn join(&mut self) -> Result<u32> {
+        if self.clients.table.len() >= self.config.limits.clients {
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "clients",
+                format!("the pool takes {} at once", self.config.limits.clients),
+            ));
+        }
+        self.clients.seen += 1;
+        self.clients.table.insert(self.clients.seen, Client::default());
+        Ok(self.clients.seen)
+    }
+
+    pub(in crate::core) fn hello(
+        &mut self,
+        client: u32,
+        number: u64,
+        hello: &Hello<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if hello.version != VERSION {
+            let cause = format!(
+                "the client speaks version {}, the server version {VERSION}",
+                hello.version
+            );
+            return Err(Error::new(Code::Unsupported, "wire format", cause));
+        }
+        self.clients.agree_on_schemas(&hello.schemas)?;
+        let peer = Peer {
+            name: clip(&hello.name),
+            host: clip(&hello.host),
+            pid: hello.pid,
+            route: hello.route.as_deref().map(clip).unwrap_or_default(),
+        };
+        if let Some(state) = self.clients.get_mut(client) {
+            state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
+            state.peer = Some(peer);
+            state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
+        }
+        fx.reply(
+            client,
+            number,
+            &Reply::Welcome(Welcome {
+                version: VERSION,
+                incarnation: self.config.incarnation,
+                client,
+                schemas: self.clients.schema_texts.clone(),
+                inline_bytes_max: self.config.inline_bytes_max,
+                payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
+                checked: self.config.checked,
+                pid: self.config.pid,
+                host: self.config.host.as_str().into(),
+                packs: false,
+            }),
+        );
+        self.tell_about_client(client, events::JOINED, "", fx);
+        Ok(())
+    }
+
+    /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
+    pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
+        self.begin(now);
+        self.dismiss(client, reason, fx);
+        self.follow_up(fx);
+    }
+
+    /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
+    /// others are served meanwhile, and this is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    #[must_use]
+    pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const REQUESTS_MAX: usize = 256;
+        const SELECTOR_BYTES_MAX: usize = 4 << 20;
+        const OWED_MAX: usize = 250;
+        self.forget_ahead(client);
+        let Some(state) = self.clients.get(client) else {
+            return false;
+        };
+        let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
+        let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
+        if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
+            return self.let_some_go(now, client, fx);
+        }
+        let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
+        let heavy = state.pending.values().find(|one| self.owed_to(one) > OWED_MAX);
+        let heavy = heavy.and_then(Pending::requirement);
+        self.begin(now);
+        if let Some(id) = heavy {
+            self.owe_less(id, OWED_MAX, fx);
+            self.follow_up(fx);
+            return true;
+        }
+        let mut owed = 0;
+        for request in some {
+            let pending = self.clients.get(client).and_then(|state| state.pending.get(&request));
+            owed += pending.map_or(0, |pending| self.owed_to(pending));
+            self.abandon(client, request, fx);
+            let state = self.clients.get(client);
+            if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
+                break;
+            }
+        }
+        self.follow_up(fx);
+        true
+    }
+
+    /// Lets go of the oldest objects that a client holds, where it holds very many; before, its last requests end, so that nothing
+    /// more is given to it. Whether there may be more.
+    fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
+        const HELD_MAX: usize = 256;
+        let Some(state) = self.clients.get_mut(client).filter(|state| state.held.len() > HELD_MAX) else {
+            return false;
+        };
+        if state.pending.is_empty() && state.leaves.is_empty() {
+            let mut places: Vec<_> = state.held.iter().map(|(place, held)| (held.sequence, place)).collect();
+            places.sort_unstable_by(|one, other| other.cmp(one));
+            state.leaves = places.into_iter().map(|(_, place)| place).collect();
+        }
+        self.begin(now);
+        self.abandon_all(client, fx);
+        for _ in 0..HELD_MAX {
+            let state = self.clients.get_mut(client);
+            let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
+            if let Some(held) = oldest {
+                self.let_go(&held, false, fx);
+            }
+        }
+        self.follow_up(fx);
+        true
+    }
+
+    fn abandon_all(&mut self, client: u32, fx: &mut impl Effects) {
+        let requests = self
+            .clients
+            .get(client)
+            .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
+        for request in requests.into_iter().flatten() {
+            self.abandon(client, request, fx);
+        }
+    }
+
+    /// How much a request's requirement is owed.
+    fn owed_to(&self, pending: &Pending) -> usize {
+        let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
+        requirement.map_or(0, Requirement::owed_count)
+    }
+
+    pub(in crate::core) fn dismiss(&mut self, client: u32, reason: &str, fx: &mut impl Effects) {
+        if !self.clients.table.contains_key(&client) {
+            return;
+        }
+        self.forget_ahead(client);
+        self.tell_about_client(client, events::LEFT, reason, fx);
+        self.abandon_all(client, fx);
+        let Some(state) = self.clients.table.remove(&client) else {
+            return;
+        };
+        if let Some(component) = state.component {
+            self.components.leave(component);
+        }
+        self.memory.stalled.remove(client);
+        self.memory.recalled.remove(&client);
+        self.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
+        for offer in &state.waiting_offers {
+            self.timers.cancel(client, offer.number);
+        }
+        let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
+        held.sort_unstable_by_key(|held| held.sequence);
+        for held in held {
+            self.let_go(&held, false, fx);
+        }
+        self.retention.release(&state.consumers);
+        for segment in &state.segments {
+            self.memory.maps_no_more(client, *segment);
+        }
+        for segment in self.memory.ledger.client_left(client) {
+            self.memory.drop_segment(&mut self.clients, segment, fx);
+        }
+        self.memory.came_free = true;
+    }
+
+    fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        match self.clients.get(client).and_then(|state| state.pending.get(&request)) {
+            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, request),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
+            Some(&Pending::Withdrawal(id)) => self.withdrawals.drop_withdrawal(&mut self.objects, id),
+            Some(Pending::List(_)) => self.drop_list(client, request),
+            Some(Pending::Drain) => self.forget_asker(client, request),
+            Some(&Pending::Durable(awaits)) => self.durability.forget(client, request, awaits),
+            Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
+            Some(Pending::Sync) | None => {}
+        }
+        self.clients.settle_pending(&mut self.timers, client, request);
+    }
+}
+
+/// Names are shown to others: no longer than a line, no control characters.
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(128).collect()
+}

@@ -1,0 +1,52 @@
+//! Telling a client that everything that it said before is in effect.
+//!
+//! A client's messages are read in their order, and all but offers are carried out, or stand, when they have been read. So a
+//! sync is answered at once, unless offers of its client wait for memory, then it waits behind the last of them; or what it
+//! said lets very much go ([`crate::core::deferred`]), then it waits until that has gone.
+
+use junctura_model::Result;
+
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+
+impl Core {
+    /// # Errors
+    /// `LimitExceeded` when it would have to wait and the client has too many requests that do.
+    pub(in crate::core) fn sync(&mut self, client: u32, number: u64, fx: &mut impl Effects) -> Result<()> {
+        let state = self.clients.get(client);
+        if state.is_none_or(|state| state.waiting_offers.is_empty()) {
+            self.deferred.answer_sync(&self.clients, client, number, fx);
+            return Ok(());
+        }
+        self.clients.add_pending(client, number, Pending::Sync)?;
+        let state = self.clients.get_mut(client);
+        if let Some(last) = state.and_then(|state| state.waiting_offers.back_mut()) {
+            last.syncs.push(number);
+        }
+        Ok(())
+    }
+
+    /// The offer behind which these waited is answered, and so are all before it.
+    pub(in crate::core) fn answer_syncs(&mut self, client: u32, syncs: Vec<u64>, fx: &mut impl Effects) {
+        // A client may have been given up for what its offer came to.
+        if !self.clients.table.contains_key(&client) {
+            return;
+        }
+        for number in syncs {
+            self.clients.settle_pending(&mut self.timers, client, number);
+            self.deferred.answer_sync(&self.clients, client, number, fx);
+        }
+    }
+
+    /// The offer behind which these waited, in place `at`, is answered out of its turn: they wait behind the one before it, if
+    /// there is one.
+    pub(in crate::core) fn pass_syncs_on(&mut self, client: u32, at: usize, syncs: Vec<u64>, fx: &mut impl Effects) {
+        let before = at.checked_sub(1);
+        let state = self.clients.get_mut(client);
+        match before.and_then(|before| state?.waiting_offers.get_mut(before)) {
+            Some(before) => before.syncs.extend(syncs),
+            None => self.answer_syncs(client, syncs, fx),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! What a pool has done and what it holds, in numbers.
+
+use serde::Serialize;
+
+use crate::config::Limits;
+use crate::core::engine::lifetime::ComponentStat;
+use crate::core::objects::retention_by_name::AwaitedStat;
+
+/// A stat must fit into a message: of more clients than this, the first are shown.
+pub(in crate::core) const CLIENTS_SHOWN: usize = 1000;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(in crate::core) struct Counters {
+    pub(in crate::core) offered: u64,
+    pub(in crate::core) offered_bytes: u64,
+    pub(in crate::core) delivered: u64,
+    pub(in crate::core) delivered_bytes: u64,
+    pub(in crate::core) released: u64,
+    pub(in crate::core) superseded: u64,
+    pub(in crate::core) withdrawn: u64,
+    pub(in crate::core) expired: u64,
+    pub(in crate::core) dropped_archived: u64,
+    pub(in crate::core) events: u64,
+    pub(in crate::core) gaps: u64,
+    pub(in crate::core) broken: u64,
+    pub(in crate::core) declined: u64,
+    pub(in crate::core) archived: u64,
+    pub(in crate::core) unarchived: u64,
+    pub(in crate::core) failed: u64,
+    pub(in crate::core) offers_waiting: u64,
+    pub(in crate::core) leases_waited: u64,
+    pub(in crate::core) segments_made: u64,
+    pub(in crate::core) visible: u64,
+    pub(in crate::core) visible_bytes: u64,
+}
+
+/// A pool's numbers; its JSON is what `stat` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stat {
+    /// The server's incarnation.
+    pub incarnation: u64,
+    /// The newest sequence number.
+    pub sequence: u64,
+    /// What can be seen now.
+    pub objects: ObjectsStat,
+    /// Bundles.
+    pub bundles: BundlesStat,
+    /// What happened since the server began.
+    pub totals: Totals,
+    /// Payload memory.
+    pub memory: MemoryStat,
+    /// The file tier, where there is one.
+    pub spill: Option<SpillStat>,
+    /// Who waits for what.
+    pub interests: InterestsStat,
+    /// While the pool drains: what it waits for.
+    pub draining: Option<DrainStat>,
+    /// Requirements with a name, in the order of their names; those that a message has room for.
+    pub named_requirements: Vec<RequirementStat>,
+    /// Programs whose end is the pool's.
+    pub until_gone: Vec<ComponentStat>,
+    /// Names that objects are retained for and that stand for no requirement yet.
+    pub awaited: Vec<AwaitedStat>,
+    /// Requirements that are broken now; those that a message has room for.
+    pub broken_requirements: Vec<BrokenStat>,
+    /// How many are connected.
+    pub clients_connected: u64,
+    /// Who is connected.
+    pub clients: Vec<ClientStat>,
+    /// The schemas of the pool.
+    pub schemas: Vec<SchemaStat>,
+    /// Bytes that attributes, keys and index entries may take; `memory.record_bytes` is what they take.
+    pub record_budget_bytes: u64,
+    /// The limits in force.
+    pub limits: Limits,
+    /// Figures of the server's process, filled in by the server.
+    pub server: Option<serde_json::Value>,
+}
+
+/// See [`Stat::objects`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ObjectsStat {
+    /// Visible objects.
+    pub visible: u64,
+    /// Bytes of their payloads.
+    pub visible_bytes: u64,
+    /// Versions that are not visible but kept for those who hold them or have yet to hear of them.
+    pub kept: u64,
+    /// Keys that are remembered as gone.
+    pub tombstones: u64,
+    /// Deliveries that are not released.
+    pub held: u64,
+}
+
+/// See [`Stat::bundles`].
+#[derive(Clone, Debug, Serialize)]
+pub struct BundlesStat {
+    /// Those that are not visible yet.
+    pub open: u64,
+    /// Those that are, or were, and whose paths are remembered.
+    pub remembered: u64,
+    /// Objects staged in them.
+    pub staged: u64,
+    /// Bytes of their payloads.
+    pub staged_bytes: u64,
+    /// Those that became visible since the server began.
+    pub completed: u64,
+    /// Those that were aborted since then.
+    pub aborted: u64,
+}
+
+/// See [`Stat::totals`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// Objects that became visible.
+    pub offered: u64,
+    /// Bytes of their payloads.
+    pub offered_bytes: u64,
+    /// Deliveries.
+    pub delivered: u64,
+    /// Bytes of their payloads.
+    pub delivered_bytes: u64,
+    /// Releases.
+    pub released: u64,
+    /// Versions that a newer one replaced.
+    pub superseded: u64,
+    /// Objects that were withdrawn.
+    pub withdrawn: u64,
+    /// Objects whose retention ended.
+    pub expired: u64,
+    /// Objects that left before that, since a store has them and memory was short.
+    pub dropped_archived: u64,
+    /// Events told.
+    pub events: u64,
+    /// Objects named in gaps.
+    pub gaps: u64,
+    /// Times that a requirement was broken.
+    pub broken: u64,
+    /// Objects that were not offered, since nothing wanted them.
+    pub declined: u64,
+    /// Times that an object was said to lie in a store.
+    pub archived: u64,
+    /// Times that an object could not be put there.
+    pub unarchived: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Offers that had to wait for memory.
+    pub offers_waited: u64,
+    /// Leases that had to wait for memory.
+    pub leases_waited: u64,
+    /// Segments made.
+    pub segments_made: u64,
+}
+
+/// See [`Stat::memory`]. All in bytes, but for the counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryStat {
+    /// What the pool may take.
+    pub budget_bytes: u64,
+    /// What it has taken: leased segments and payloads inside messages.
+    pub used_bytes: u64,
+    /// Of it, segments.
+    pub segment_bytes: u64,
+    /// Of it, payloads that came inside messages.
+    pub inline_bytes: u64,
+    /// Slots in which payloads lie, in bytes.
+    pub occupied_bytes: u64,
+    /// Slots in which payloads lie.
+    pub slots_occupied: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Leases that wait for memory now.
+    pub leases_waiting: u64,
+    /// Attributes, keys and index entries of objects, and of keys that are gone.
+    pub record_bytes: u64,
+}
+
+/// See [`Stat::spill`].
+#[derive(Clone, Debug, Serialize)]
+pub struct SpillStat {
+    /// Where it is.
+    pub directory: String,
+    /// Bytes that it may take.
+    pub limit_bytes: u64,
+    /// Bytes that it has taken, those being written included.
+    pub used_bytes: u64,
+    /// Objects whose payloads lie there now.
+    pub objects: u64,
+    /// Payloads that are being written.
+    pub underway: u64,
+    /// Payloads written since the server began.
+    pub written: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Payloads that the disk has refused.
+    pub refused: u64,
+    /// Why it did so last.
+    pub refusal: Option<String>,
+}
+
+/// See [`Stat::interests`].
+#[derive(Clone, Debug, Serialize)]
+pub struct InterestsStat {
+    /// Standing demands, follows, requirements and subscriptions.
+    pub standing: u64,
+    /// Of them, those that are checked against every offer, since no index helps.
+    pub unindexed: u64,
+    /// Requirements.
+    pub requirements: u64,
+    /// Of them, those with a name.
+    pub named: u64,
+    /// Bytes kept for naming what requirements will not get and nobody was told of yet.
+    pub gap_bytes: u64,
+    /// Bytes of standing selectors.
+    pub selector_bytes: u64,
+    /// Objects that requirements are owed, each counted for each requirement.
+    pub owed: u64,
+    /// Withdraws that wait.
+    pub withdrawals: u64,
+}
+
+/// See [`Stat::draining`].
+#[derive(Clone, Debug, Serialize)]
+pub struct DrainStat {
+    /// What requirements are owed: versions, counted for each requirement.
+    pub owed: u64,
+}
+
+/// See [`Stat::named_requirements`].
+#[derive(Clone, Debug, Serialize)]
+pub struct RequirementStat {
+    /// Its name.
+    pub name: String,
+    /// What it requires; a long text is cut.
+    pub selector: String,
+    /// Which versions: `all` or `newest`.
+    pub versions: &'static str,
+    /// Objects that it is owed.
+    pub owed: u64,
+    /// Bytes of their payloads.
+    pub owed_bytes: u64,
+    /// Deliveries of them that are not released.
+    pub in_flight: u64,
+    /// The oldest object that it is owed: its sequence number.
+    pub oldest_owed: Option<u64>,
+    /// Seconds for which it has been owed that one.
+    pub oldest_owed_age_s: Option<f64>,
+    /// Objects that went while nobody read: the next reader is told.
+    pub lost: u64,
+    /// Requests of clients that stand by it.
+    pub users: u32,
+    /// The client that reads it, where one reads at a time.
+    pub reader: Option<ReaderStat>,
+    /// Of a group.
+    pub group: Option<GroupStat>,
+    /// Seconds since it was made.
+    pub age_s: f64,
+    /// Seconds since the last release of what came through it.
+    pub last_release_age_s: Option<f64>,
+    /// It is broken, and owed nothing until it is read again.
+    pub broken: bool,
+    /// `wait`, or `break`.
+    pub on_full: &'static str,
+    /// Bytes that one which breaks may keep; without, any until memory is full.
+    pub quota_bytes: Option<u64>,
+    /// Seconds without a release after which it is stuck.
+    pub stuck_after_s: f64,
+    /// How many seconds it stands unused.
+    pub time_to_live_s: Option<f64>,
+    /// In how many seconds it ends, if nobody uses it.
+    pub lapses_in_s: Option<f64>,
+}
+
+/// See [`Stat::broken_requirements`].
+#[derive(Clone, Debug, Serialize)]
+pub struct BrokenStat {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it requires; a long text is cut.
+    pub selector: String,
+    /// The client that reads it, or else whose it is.
+    pub client: Option<ReaderStat>,
+    /// Why it is broken.
+    pub why: String,
+    /// Seconds since it is.
+    pub age_s: f64,
+    /// Objects that its readers are to be told of.
+    pub lost: u64,
+}
+
+/// See [`RequirementStat::reader`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ReaderStat {
+    /// The number that the server gave it.
+    pub client: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// See [`RequirementStat::group`].
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupStat {
+    /// Objects that no client has.
+    pub waiting: u64,
+    /// How many share them.
+    pub member_count: u64,
+    /// Who, in the order in which they joined; of many, the first.
+    pub members: Vec<MemberStat>,
+}
+
+/// See [`GroupStat::members`].
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStat {
+    /// The number that the server gave its client.
+    pub client: u32,
+    /// What that calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// Objects that were delivered to it and are not released.
+    pub in_flight: u32,
+    /// So many at most.
+    pub window: u32,
+}
+
+/// See [`Stat::clients`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientStat {
+    /// The number that the server gave it.
+    pub client: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// Objects it has offered.
+    pub offered: u64,
+    /// Objects it was given.
+    pub delivered: u64,
+    /// Of them, those not released.
+    pub held: u64,
+    /// Its requests that go on.
+    pub requests: u64,
+    /// Its offers that wait for memory.
+    pub offers_waiting: u64,
+    /// Bytes of the segments leased to it.
+    pub leased_bytes: u64,
+    /// How its payloads travel.
+    pub transport: String,
+}
+
+/// See [`Stat::schemas`].
+#[derive(Clone, Debug, Serialize)]
+pub struct SchemaStat {
+    /// Its name.
+    pub name: String,
+    /// Its generation.
+    pub generation: u32,
+    /// What tells it from others.
+    pub fingerprint: String,
+}
+
+impl Stat {
+    /// The numbers as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,355 @@
+//! The clients of a pool: what each holds, has asked and waits for, and the sums over all of them.
+//!
+//! The table sends nothing: whoever changes it sees to those who have to be told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use junctura_memory::ledger::Ledger;
+use junctura_model::limits::SCHEMA_BYTES_MAX;
+use junctura_model::{Code, Error, Result, Schema};
+use junctura_wire::body;
+use junctura_wire::fixed::Holding;
+
+use crate::Config;
+use crate::core::clients::client::{Client, Held, Pending};
+use crate::core::clients::listing::Listing;
+use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, Counters, ReaderStat};
+use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::memory::weight::{FAIR_BYTES, FAIR_OFFER_BYTES};
+use crate::core::objects::offer::{Content, WaitingOffer, waiting_bytes};
+
+/// See the module's page.
+pub(in crate::core) struct ClientTable {
+    pub(in crate::core) config: Arc<Config>,
+    /// The schemas of the pool as YAML, as every client gets them.
+    pub(in crate::core) schema_texts: Vec<String>,
+    pub(in crate::core) table: HashMap<u32, Client>,
+    pub(in crate::core) seen: u32,
+    /// Bytes of standing selectors.
+    pub(in crate::core) selector_bytes: usize,
+    /// Of them, those of requirements with a name.
+    pub(in crate::core) named_selector_bytes: usize,
+    /// Bytes of offers that wait.
+    pub(in crate::core) waiting_offer_bytes: usize,
+}
+
+impl ClientTable {
+    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+        Self {
+            config: Arc::clone(config),
+            schema_texts: config.schemas.iter().map(|schema| schema.to_yaml()).collect(),
+            table: HashMap::new(),
+            seen: 0,
+            selector_bytes: 0,
+            named_selector_bytes: 0,
+            waiting_offer_bytes: 0,
+        }
+    }
+
+    pub(in crate::core) fn get(&self, client: u32) -> Option<&Client> {
+        self.table.get(&client)
+    }
+
+    pub(in crate::core) fn get_mut(&mut self, client: u32) -> Option<&mut Client> {
+        self.table.get_mut(&client)
+    }
+
+    /// Takes out the offers of a client that wait.
+    pub(in crate::core) fn take_waiting_offers(&mut self, client: u32) -> VecDeque<WaitingOffer> {
+        let Some(state) = self.table.get_mut(&client) else {
+            return VecDeque::new();
+        };
+        self.waiting_offer_bytes -= std::mem::take(&mut state.waiting_offer_bytes);
+        std::mem::take(&mut state.waiting_offers)
+    }
+}
+
+impl ClientTable {
+    pub(in crate::core) fn agree_on_schemas(&self, texts: &[String]) -> Result<()> {
+        let differing = || texts.iter().filter(|text| !self.schema_texts.contains(text));
+        if differing().map(String::len).sum::<usize>() > SCHEMA_BYTES_MAX {
+            let cause = format!("they have more than {SCHEMA_BYTES_MAX} bytes together");
+            return Err(Error::new(Code::TooLarge, "schemas of a client", cause));
+        }
+        differing().try_for_each(|text| self.agree_on_schema(text))
+    }
+
+    pub(in crate::core) fn agree_on_schema(&self, text: &str) -> Result<()> {
+        let theirs = Schema::parse_yaml(text)?;
+        let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
+            let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
+            let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
+            return Err(Error::new(
+                Code::SchemaMismatch,
+                format!("schema {}", theirs.name()),
+                cause,
+            ));
+        };
+        match ours.first_difference(&theirs) {
+            None => Ok(()),
+            Some(difference) => {
+                let cause = format!("the pool's schema and the client's differ: {difference}");
+                Err(Error::new(
+                    Code::SchemaMismatch,
+                    format!("schema {}", theirs.name()),
+                    cause,
+                ))
+            }
+        }
+    }
+
+    pub(in crate::core) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
+        self.may_ask(client, request)?;
+        if let Some(state) = self.table.get_mut(&client) {
+            state.pending.insert(request, pending);
+        }
+        Ok(())
+    }
+
+    /// Whether a client may ask for something that goes on.
+    pub(in crate::core) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
+        let limit = self.config.limits.requests_per_client;
+        let Some(state) = self.table.get(&client) else {
+            return Ok(());
+        };
+        if state.pending.len() >= limit {
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "requests",
+                format!("a client may have {limit} unanswered"),
+            ));
+        }
+        if state.pending.contains_key(&request) {
+            let subject = format!("request {request}");
+            return Err(Error::new(Code::Protocol, subject, "the number is in use"));
+        }
+        Ok(())
+    }
+
+    pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {
+        let peer = self.table.get(&client)?.peer.as_ref()?;
+        Some(body::Peer {
+            client,
+            name: peer.name.as_str().into(),
+            host: peer.host.as_str().into(),
+            pid: peer.pid,
+        })
+    }
+
+    /// Whether a client may hold one more object.
+    pub(in crate::core) fn may_hold_more(&self, client: u32) -> bool {
+        self.table
+            .get(&client)
+            .is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
+    }
+
+    pub(in crate::core) fn no_longer_held(&mut self, client: u32, holding: &Holding) -> Option<Held> {
+        let held = &mut self.table.get_mut(&client)?.held;
+        let place = holding.holding.get() as usize;
+        let is_held = held.get(place)?.sequence == holding.sequence.get();
+        is_held.then(|| held.remove(place))
+    }
+
+    /// Adds to what a client, and all, have asked.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the client, or all together, have asked as much as they may.
+    pub(in crate::core) fn weigh_asked(&mut self, client: u32, bytes: usize) -> Result<()> {
+        let limits = &self.config.limits;
+        let all = self.selector_bytes + bytes;
+        let its = match self.table.get_mut(&client) {
+            Some(state) => &mut state.selector_bytes,
+            None => &mut self.named_selector_bytes,
+        };
+        let limit = limits.selector_bytes_per_client;
+        if *its + bytes > limit {
+            let whose = if client == NOBODY {
+                "requirements with a name"
+            } else {
+                "a client"
+            };
+            let cause = format!("standing selectors and lists of {whose} take at most {limit} bytes together");
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        if all > limits.selector_bytes && *its + bytes > FAIR_BYTES {
+            let cause = format!(
+                "standing selectors of all clients take {} bytes already",
+                limits.selector_bytes
+            );
+            return Err(Error::new(Code::LimitExceeded, "selectors", cause));
+        }
+        *its += bytes;
+        self.selector_bytes = all;
+        Ok(())
+    }
+
+    pub(in crate::core) fn weigh_asked_no_more(&mut self, client: u32, bytes: usize) {
+        self.selector_bytes -= bytes;
+        match self.table.get_mut(&client) {
+            Some(state) => state.selector_bytes -= bytes,
+            None => self.named_selector_bytes -= bytes,
+        }
+    }
+
+    /// An offer of a client waits no more.
+    pub(in crate::core) fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
+        if let Some(state) = self.table.get_mut(&client) {
+            state.waiting_offer_bytes -= offer.bytes();
+            self.waiting_offer_bytes -= offer.bytes();
+        }
+    }
+
+    /// The set to which a client gave a number.
+    pub(in crate::core) fn consumers_of(&self, client: u32, number: u32) -> Result<u32> {
+        let sets = self.table.get(&client).map(|state| &state.consumers);
+        sets.and_then(|sets| sets.get(number as usize)).copied().ok_or_else(|| {
+            let cause = format!("this client has named nobody under the number {number}");
+            Error::new(Code::InvalidArgument, "retention", cause)
+        })
+    }
+
+    /// The bundle that a request of this client has open.
+    pub(in crate::core) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
+        let pending = self.table.get(&client).and_then(|state| state.pending.get(&request));
+        if let Some(&Pending::Bundle(number)) = pending {
+            return Ok(number);
+        }
+        let cause = "this client has it not open; it may have been aborted";
+        Err(Error::new(Code::Closed, format!("bundle {request}"), cause))
+    }
+
+    pub(in crate::core) fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {
+        let state = self.table.get_mut(&client)?;
+        match state.pending.remove(&request) {
+            Some(Pending::List(listing)) => Some(listing),
+            Some(other) => {
+                state.pending.insert(request, other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    pub(in crate::core) fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
+        if listing.rest.is_empty() {
+            self.weigh_asked_no_more(client, listing.bytes);
+        } else if let Some(state) = self.table.get_mut(&client) {
+            state.pending.insert(request, Pending::List(listing));
+        }
+    }
+
+    pub(in crate::core) fn forget_sync(&mut self, client: u32, number: u64) {
+        if let Some(state) = self.table.get_mut(&client) {
+            for offer in &mut state.waiting_offers {
+                offer.syncs.retain(|&sync| sync != number);
+            }
+        }
+    }
+
+    pub(in crate::core) fn person(&self, client: u32) -> String {
+        match self.table.get(&client).and_then(|state| state.peer.as_ref()) {
+            Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
+            None => format!("client {client}"),
+        }
+    }
+
+    pub(in crate::core) fn reader_stat(&self, client: u32) -> Option<ReaderStat> {
+        let peer = self.table.get(&client)?.peer.clone()?;
+        Some(ReaderStat {
+            client,
+            name: peer.name,
+            host: peer.host,
+            pid: peer.pid,
+        })
+    }
+
+    /// Forgets a request that needs no answer any more.
+    pub(in crate::core) fn settle_pending(&mut self, timers: &mut Timers, client: u32, request: u64) {
+        if let Some(state) = self.table.get_mut(&client) {
+            state.pending.remove(&request);
+            timers.cancel(client, request);
+        }
+    }
+
+    pub(in crate::core) fn client_stats(&self, ledger: &Ledger) -> Vec<ClientStat> {
+        let leased: HashMap<_, _> = ledger
+            .holders()
+            .into_iter()
+            .map(|h| (h.client, h.leased_bytes))
+            .collect();
+        let mut clients: Vec<_> = self
+            .table
+            .iter()
+            .filter_map(|(&client, state)| {
+                // Who has not said who it is has just come, or only looked.
+                let peer = state.peer.clone()?;
+                Some(ClientStat {
+                    client,
+                    name: peer.name,
+                    host: peer.host,
+                    pid: peer.pid,
+                    offered: state.offered,
+                    delivered: state.delivered,
+                    held: state.held.len() as u64,
+                    requests: state.pending.len() as u64,
+                    offers_waiting: state.waiting_offers.len() as u64,
+                    leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
+                    transport: peer.route,
+                })
+            })
+            .collect();
+        clients.sort_by_key(|client| client.client);
+        clients.truncate(CLIENTS_SHOWN);
+        clients
+    }
+
+    pub(in crate::core) fn wait_for_memory(
+        &mut self,
+        timers: &mut Timers,
+        count: &mut Counters,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        Content { head, record, inline }: Content<'_>,
+    ) -> Result<()> {
+        let limit = self.config.limits.waiting_offers_per_client;
+        let Some(state) = self.table.get_mut(&client) else {
+            return Ok(());
+        };
+        if state.waiting_offers.len() >= limit {
+            let cause = format!("{limit} offers of this client wait for memory already");
+            return Err(Error::new(Code::PoolFull, "offer", cause));
+        }
+        let limits = &self.config.limits;
+        let bytes = waiting_bytes(record, inline);
+        let (its, all) = (state.waiting_offer_bytes + bytes, self.waiting_offer_bytes + bytes);
+        let full = |whose: &str, limit: usize| {
+            let cause = format!("offers of {whose} that wait for memory take {limit} bytes already");
+            Err(Error::new(Code::PoolFull, "offer", cause))
+        };
+        if !state.waiting_offers.is_empty() && its > limits.waiting_offer_bytes_per_client {
+            return full("this client", limits.waiting_offer_bytes_per_client);
+        }
+        if its > FAIR_OFFER_BYTES && all > limits.waiting_offer_bytes {
+            return full("all clients", limits.waiting_offer_bytes);
+        }
+        state.waiting_offer_bytes = its;
+        self.waiting_offer_bytes = all;
+        let waiting = WaitingOffer {
+            number,
+            bundle,
+            head,
+            record: record.to_vec(),
+            inline: inline.to_vec(),
+            syncs: Vec::new(),
+        };
+        state.waiting_offers.push_back(waiting);
+        if let Some(timeout) = state.offer_timeout {
+            timers.set(timers.now + timeout, client, number, Timer::Offer { client, number });
+        }
+        count.offers_waiting += 1;
+        Ok(())
+    }
+}

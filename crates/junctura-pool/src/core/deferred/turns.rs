@@ -1,0 +1,195 @@
+//! Turns: deferred work is done one object after the other.
+
+use junctura_model::selector::SelectorSet;
+
+use crate::Effects;
+use crate::core::deferred::{Departing, Left, Part, Unfinished};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::interest::Interest;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::{Object, Until, Why};
+
+impl Core {
+    /// An event begins.
+    pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
+        self.timers.now = now;
+        self.deferred.may_go = self.config.leaving_at_once.max(1);
+        self.deferred.may_deliver = self.config.delivered_at_once.max(1);
+        self.deferred.came_before = self.deferred.came;
+    }
+
+    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        !self.deferred.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+    }
+
+    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
+    #[must_use]
+    pub fn is_delivering(&self) -> bool {
+        !self.deferred.delivering.is_empty()
+    }
+
+    /// Delivers what earlier events had no time for, as much as may be in one.
+    pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
+        let delivering = std::mem::take(&mut self.deferred.delivering);
+        if delivering.is_empty() {
+            return;
+        }
+        for interest in delivering {
+            match self.interests.get(interest) {
+                Some(Interest::Follow(_)) => self.pump(interest, fx),
+                Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
+                // It has ended, and another may have its number.
+                Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
+            }
+        }
+        self.follow_up(fx);
+    }
+
+    /// What has yet to go, in the order of its turns; for those who check.
+    #[must_use]
+    pub fn departing(&self) -> Vec<Departing> {
+        let left = self.deferred.queue.iter().filter_map(|left| {
+            let (id, sequence) = match *left {
+                Left::Object { id, sequence } => (id, sequence),
+                Left::Part { number, .. } => return Some(Departing::Part(number)),
+                Left::Answer { .. } => return None,
+            };
+            let object = self.objects.get(id)?;
+            match object.is_visible() {
+                _ if object.sequence != sequence || object.departs.is_none() => None,
+                true => Some(Departing::Object(sequence)),
+                false => Some(Departing::Payload(sequence)),
+            }
+        });
+        let due = self.objects.expiries.due(self.timers.now, &self.objects.table);
+        left.chain(due.map(Departing::Time)).collect()
+    }
+
+    /// What is done in parts and is not done yet, in the order of the queue; for those who check.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Unfinished> {
+        let parts = self.deferred.queue.iter().filter_map(|left| match left {
+            Left::Part { number, turns, part } => Some((*number, *turns, part)),
+            Left::Object { .. } | Left::Answer { .. } => None,
+        });
+        let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
+        unfinished.collect()
+    }
+
+    /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
+    pub(in crate::core) fn settle_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(object) = self.objects.get(id) else {
+            return;
+        };
+        if object.departs.is_some() {
+            return;
+        }
+        if object.may_go() && !self.deferred.take_turn() {
+            return self
+                .deferred
+                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Expired);
+        }
+        self.settle(id, fx);
+    }
+
+    /// An object is withdrawn, now or in its turn.
+    pub(in crate::core) fn take_out_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
+        if self.objects[id].departs.is_some() {
+            return;
+        }
+        if self.objects[id].is_visible() && !self.deferred.take_turn() {
+            return self
+                .deferred
+                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Withdrawn);
+        }
+        self.take_one_out(id, fx);
+    }
+
+    /// Lets go what earlier events have left, as much as may go in one.
+    pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
+        if self.deferred.queue.is_empty() {
+            return;
+        }
+        self.memory.freed.gathers = true;
+        self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+        while !self.deferred.queue.is_empty() && self.deferred.take_turn() {
+            match self.deferred.pop() {
+                Some(Left::Object { id, .. }) => self.depart(id, fx),
+                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
+                Some(Left::Answer { .. }) | None => {}
+            }
+            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+        }
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
+        self.follow_up(fx);
+    }
+
+    /// Does it for one more object.
+    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
+        let has_more = match &mut part {
+            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
+            Part::Owe(id) => self.owe_next(*id, fx),
+            Part::Disown(owed) => self.disown_next(owed, fx),
+            Part::Await(coming) => self.await_next(coming, fx),
+            Part::Unwatch(queue) => match queue.pop() {
+                Some(object) => {
+                    self.objects.unwatch(object);
+                    true
+                }
+                None => false,
+            },
+        };
+        if has_more {
+            self.deferred.put_back(Left::Part { number, turns, part });
+        }
+    }
+
+    fn depart(&mut self, id: u32, fx: &mut impl Effects) {
+        let object = &mut self.objects[id];
+        match object.departs.take() {
+            Some(why) if object.is_visible() => self.remove(id, why, fx),
+            _ => self.settle(id, fx),
+        }
+    }
+
+    /// Whether a visible object is seen by nobody any more: it goes when its turn comes.
+    pub(in crate::core) fn is_out_of_sight(&self, object: &Object) -> bool {
+        let is_over = || object.owed == 0 && matches!(object.until, Until::Time(at) if at <= self.timers.now);
+        object.is_visible() && (object.departs.is_some() || is_over())
+    }
+
+    /// Somebody comes upon an object: if it is out of sight, it goes before its turn.
+    pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
+        let object = &self.objects[id];
+        if self.is_out_of_sight(object) {
+            let why = object.departs.unwrap_or(Why::Expired);
+            self.remove(id, why, fx);
+        }
+    }
+
+    /// Somebody asks for a key: what is out of sight under it goes before its turn.
+    pub(in crate::core) fn see_off_key(&mut self, key: u128, fx: &mut impl Effects) {
+        if self.is_behind()
+            && let Some(Filed::Object(id)) = self.objects.find_key(key)
+        {
+            self.see_off(id, fx);
+        }
+    }
+
+    /// What is out of sight and matches, of what became visible after `since`.
+    pub(in crate::core) fn out_of_sight_after(&mut self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
+        if !self.is_behind() {
+            return Vec::new();
+        }
+        let all = self.all_matches(selectors);
+        let is_missed = |id: &u32| {
+            let object = &self.objects[*id];
+            object.sequence > since && self.is_out_of_sight(object)
+        };
+        all.into_iter().filter(is_missed).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What is done in parts, as far as it is left: those who check have to know.
+
+use super::Part;
+use crate::core::engine::Core;
+
+/// What is done in parts, as far as it is left; for those who check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// No other has it.
+    pub number: u64,
+    /// How many turns it has had.
+    pub turns: u64,
+    /// What is done.
+    pub change: UnfinishedChange,
+    /// The objects whose turn has yet to come, the next last; 0: one that has gone.
+    pub left: Vec<u64>,
+}
+
+/// See [`Unfinished`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnfinishedChange {
+    /// The retire of this client and number.
+    Retire(u32, u64),
+    /// A requirement is owed what was there: its client and number, or its name.
+    Begin(std::result::Result<(u32, u64), String>),
+    /// A requirement has ended.
+    End,
+    /// These names have come.
+    Come(Vec<String>),
+    /// No client sees a change.
+    Nothing,
+}
+
+impl Unfinished {
+    pub(super) fn of(core: &Core, number: u64, turns: u64, part: &Part) -> Self {
+        let (change, left) = what_is_left(core, part).unwrap_or((UnfinishedChange::Nothing, Vec::new()));
+        Self {
+            number,
+            turns,
+            change,
+            left,
+        }
+    }
+}
+
+fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)> {
+    let numbers = |left: &[u32], newest: u64| {
+        let sequence = |&id: &u32| core.objects.get(id).map_or(0, |one| one.sequence);
+        let there = |sequence: u64| if sequence <= newest { sequence } else { 0 };
+        left.iter().map(|id| there(sequence(id))).collect()
+    };
+    match part {
+        &Part::TakeOut { id, client, request } => {
+            let withdrawal = core.withdrawals.table.get(id as usize)?;
+            let (left, newest) = withdrawal.left(client, request)?;
+            Some((UnfinishedChange::Retire(client, request), numbers(left, newest)))
+        }
+        &Part::Owe(id) => {
+            let requirement = core.interests.requirement_ref(core.interests.still(Some(id))?)?;
+            let beginning = requirement.beginning.as_ref()?;
+            let of = requirement.named().map(|named| named.name.clone());
+            let change = UnfinishedChange::Begin(of.map_or_else(|| Ok(requirement.client()), Err));
+            Some((change, numbers(&beginning.left, beginning.newest)))
+        }
+        Part::Disown(disowned) => Some((UnfinishedChange::End, disowned.left())),
+        Part::Await(coming) => Some((
+            UnfinishedChange::Come(coming.names.clone()),
+            coming.left(&core.objects, &core.retention),
+        )),
+        Part::Unwatch(_) => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! Objects that somebody puts into a store, and offers that are to say when that is done.
+//!
+//! ```text
+//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
+//!                                                          '--> released, lost, retracted; or its reader could not --> failed
+//! ```
+//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
+//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
+//! reader.
+
+mod archived;
+
+use std::collections::BTreeMap;
+
+use junctura_model::{Code, Error};
+use junctura_wire::fixed::MemberVersion;
+
+use crate::core::objects::table::ObjectTable;
+
+pub(in crate::core) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
+pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or taken out, and nobody has archived it";
+
+/// Offers that wait until their objects are archived.
+#[derive(Default)]
+pub(in crate::core) struct Durability {
+    /// By object: who waits for it.
+    pub(in crate::core) waiting: BTreeMap<u32, Waits>,
+    /// Since this event nothing requires their objects any more.
+    pub(in crate::core) forsaken: Vec<(u32, u64)>,
+    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
+    pub(in crate::core) bundles: BTreeMap<u64, Lasting>,
+    pub(in crate::core) settled: Vec<u64>,
+}
+
+/// Who waits until an object is archived.
+#[derive(Clone, Copy)]
+pub(in crate::core) enum Waits {
+    /// A client and its request.
+    Offer(u32, u64),
+    /// Those who wait for a tree of bundles.
+    Bundle(u64),
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy)]
+pub(in crate::core) enum Awaits {
+    Object(u32),
+    /// A tree of bundles, by the number of its root.
+    Bundle(u64),
+}
+
+/// A tree of bundles that is visible, and not archived.
+pub(in crate::core) struct Lasting {
+    /// The numbers of its bundles.
+    pub(in crate::core) tree: Vec<u64>,
+    /// How many durable members are not archived.
+    pub(in crate::core) left: u64,
+    pub(in crate::core) failure: Option<Error>,
+    pub(in crate::core) waiting: Vec<Waiting>,
+}
+
+/// Who is answered when a tree is archived, or will not be.
+pub(in crate::core) enum Waiting {
+    /// Who has one of its bundles open.
+    Opener {
+        opener: (u32, u64),
+        first: u64,
+        objects: u64,
+        versions: Vec<MemberVersion>,
+    },
+    /// Whose request completed it, with the answer.
+    Asker { asker: (u32, u64), answer: u64 },
+}
+
+impl Waiting {
+    pub(in crate::core) fn who(&self) -> (u32, u64) {
+        match self {
+            Self::Opener { opener: who, .. } | Self::Asker { asker: who, .. } => *who,
+        }
+    }
+}
+
+impl Lasting {
+    pub(in crate::core) fn forget(&mut self, client: u32, request: u64) {
+        self.waiting.retain(|waiting| waiting.who() != (client, request));
+    }
+
+    /// Nothing more is awaited: all is archived, or it is known that something will not be.
+    pub(in crate::core) fn is_settled(&self) -> bool {
+        self.left == 0 || self.failure.is_some()
+    }
+}
+
+impl Durability {
+    /// A request waits no more.
+    pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: Awaits) {
+        match awaits {
+            Awaits::Object(object) => _ = self.waiting.remove(&object),
+            Awaits::Bundle(root) => {
+                if let Some(lasting) = self.bundles.get_mut(&root) {
+                    lasting.forget(client, request);
+                }
+            }
+        }
+    }
+
+    /// A client does not have a bundle open any more.
+    pub(in crate::core) fn forget_opener(&mut self, client: u32, request: u64) {
+        self.bundles
+            .values_mut()
+            .for_each(|lasting| lasting.forget(client, request));
+    }
+
+    pub(in crate::core) fn has_news(&self) -> bool {
+        !self.forsaken.is_empty() || !self.settled.is_empty()
+    }
+}
+
+impl Durability {
+    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
+    pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
+        match self.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => self.forsaken.push((client, number)),
+            Some(Waits::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
+        }
+    }
+
+    /// A durable member is archived, or will not be, and why.
+    pub(in crate::core) fn note_member(&mut self, root: u64, failure: Option<&str>) {
+        let Some(lasting) = self.bundles.get_mut(&root) else {
+            return;
+        };
+        // It is answered soon already.
+        if lasting.is_settled() {
+            return;
+        }
+        match failure {
+            None => lasting.left -= 1,
+            Some(why) => lasting.failure = Some(bundle_not_archived(why)),
+        }
+        if lasting.is_settled() {
+            self.settled.push(root);
+        }
+    }
+
+    pub(in crate::core) fn lasting_of(&mut self, number: u64) -> Option<(u64, &mut Lasting)> {
+        let mut all = self.bundles.iter_mut();
+        all.find(|(_, lasting)| lasting.tree.contains(&number))
+            .map(|(&root, lasting)| (root, lasting))
+    }
+
+    /// A tree has just become visible: if some of its members are to be durable, they are waited for from here on.
+    pub(in crate::core) fn await_members(
+        &mut self,
+        objects: &ObjectTable,
+        root: u64,
+        tree: &[u64],
+        durable: impl IntoIterator<Item = u32>,
+    ) {
+        let mut lasting = Lasting {
+            tree: tree.to_vec(),
+            left: 0,
+            failure: None,
+            waiting: Vec::new(),
+        };
+        for object in durable {
+            lasting.left += 1;
+            if objects[object].owed == 0 {
+                lasting.failure = Some(bundle_not_archived(NOTHING_REQUIRES));
+            } else {
+                self.waiting.insert(object, Waits::Bundle(root));
+            }
+        }
+        if lasting.left == 0 {
+            return;
+        }
+        if lasting.is_settled() {
+            self.settled.push(root);
+        }
+        self.bundles.insert(root, lasting);
+    }
+}
+
+fn bundle_not_archived(why: &str) -> Error {
+    let cause = format!("the bundle is visible, and a member of it is not archived: {why}");
+    Error::new(Code::Io, "durability", cause)
+}

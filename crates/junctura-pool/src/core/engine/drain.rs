@@ -1,0 +1,25 @@
+//! The end of a pool in good order: it takes nothing new, gives what requirements are owed, and is over.
+//!
+//! ```text
+//!  serving ---drain---> draining ---nothing is owed any more---> over
+//!                          '-----------its time ends-----------> over, and what was left is said
+//! ```
+//! From the first moment on nobody new is let in, but for visitors, who look at the counters or hasten the end. Offers,
+//! leases and new requirements are refused, and so are demands for what is not there: nothing will come any more. Whoever
+//! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
+//! not come. What is there can be looked at until the end.
+
+use std::collections::BTreeSet;
+
+use junctura_model::Result;
+
+use crate::core::engine::timers::Nanoseconds;
+
+/// A drain that goes on, or has ended.
+#[derive(Default)]
+pub(in crate::core) struct Drain {
+    pub(in crate::core) until: Option<Nanoseconds>,
+    /// Client and request of those who wait for the end.
+    pub(in crate::core) askers: BTreeSet<(u32, u64)>,
+    pub(in crate::core) ending: Option<Result<()>>,
+}

@@ -1,0 +1,188 @@
+//! How a drain begins and ends.
+
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::{self, Failure};
+use junctura_wire::{Reply, Request};
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::interest::Interest;
+use crate::core::interests::requirement::Requirement;
+
+/// How many requirements are named that are still owed something.
+const NAMED_MAX: usize = 3;
+
+impl Core {
+    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
+    /// second call can only bring the end forward.
+    pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
+        self.begin(now);
+        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
+        self.follow_up(fx);
+    }
+
+    /// How it has ended, once it has: in good order, or with what was left.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Result<()>> {
+        self.drain.as_ref()?.ending.as_ref()
+    }
+
+    pub(in crate::core) fn drain_for(
+        &mut self,
+        client: u32,
+        request: u64,
+        drain: &body::Drain,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        self.clients.add_pending(client, request, Pending::Drain)?;
+        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
+        if let Some(drain) = &mut self.drain {
+            drain.askers.insert((client, request));
+        }
+        Ok(())
+    }
+
+    /// Who asked for the end does not wait for it any more. It comes nevertheless.
+    pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
+        if let Some(drain) = &mut self.drain {
+            drain.askers.remove(&(client, request));
+        }
+    }
+
+    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
+        let is_first = self.drain.is_none();
+        let drain = self.drain.get_or_insert_default();
+        let until = timeout.map(|time| self.timers.now.saturating_add(time));
+        drain.until = drain.until.into_iter().chain(until).min();
+        if is_first {
+            self.abort_all_bundles(fx);
+            self.refuse_those_who_wait(fx);
+        }
+    }
+
+    /// What a request is told that is not taken any more.
+    pub(in crate::core) fn refusal(&self, request: &Request<'_>, is_known: bool) -> Option<Error> {
+        self.drain.as_ref()?;
+        match (request, is_known) {
+            (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
+            (
+                Request::Offer { .. }
+                | Request::Stage { .. }
+                | Request::Bundle(_)
+                | Request::Lease(_)
+                | Request::Require(_)
+                | Request::Wanted(_),
+                true,
+            ) => Some(draining(Code::Closed)),
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// `Closed` when what is not there now will not come.
+    pub(in crate::core) fn may_come(&self) -> Result<()> {
+        match self.drain {
+            None => Ok(()),
+            Some(_) => Err(draining(Code::Closed)),
+        }
+    }
+
+    fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
+        let error = draining(Code::Closed);
+        let refusal = Reply::Failed(Failure::from(&error));
+        let demands: Vec<_> = self
+            .interests
+            .table
+            .iter()
+            .filter_map(|(id, interest)| match interest {
+                Interest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
+                _ => None,
+            })
+            .collect();
+        for (id, client, request) in demands {
+            self.drop_interest(id);
+            self.clients.settle_pending(&mut self.timers, client, request);
+            fx.reply(client, request, &refusal);
+        }
+        for lease in self.memory.waiting_leases.take_all() {
+            self.clients
+                .settle_pending(&mut self.timers, lease.client, lease.request);
+            fx.reply(lease.client, lease.request, &refusal);
+        }
+        for client in std::mem::take(&mut self.memory.stalled).clients() {
+            let offers = self.clients.take_waiting_offers(client);
+            for offer in offers {
+                self.timers.cancel(client, offer.number);
+                fx.reply(client, offer.number, &refusal);
+                self.answer_syncs(client, offer.syncs, fx);
+            }
+        }
+    }
+
+    /// Sees whether it is over, and tells those who wait for that.
+    pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
+        let Some(drain) = &self.drain else { return };
+        let is_late = drain.until.is_some_and(|until| until <= self.timers.now);
+        if drain.ending.is_none() && self.interests.owed > 0 && !is_late {
+            return;
+        }
+        let left = drain.ending.is_none().then(|| self.what_is_left());
+        let Some(drain) = &mut self.drain else { return };
+        if let Some(left) = left {
+            drain.ending = Some(left.map_or(Ok(()), Err));
+        }
+        let ending = drain.ending.clone();
+        for (client, request) in std::mem::take(&mut drain.askers) {
+            self.clients.settle_pending(&mut self.timers, client, request);
+            match &ending {
+                Some(Err(left)) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
+                _ => fx.reply(client, request, &Reply::Done(0)),
+            }
+        }
+    }
+
+    /// When it ends at the latest.
+    pub(in crate::core) fn drain_deadline(&self) -> Option<Nanoseconds> {
+        let drain = self.drain.as_ref().filter(|drain| drain.ending.is_none())?;
+        drain.until
+    }
+
+    /// What requirements are owed, in words; `None`: nothing.
+    fn what_is_left(&self) -> Option<Error> {
+        let owing: Vec<(u32, usize)> = self
+            .interests
+            .requirements
+            .iter()
+            .map(|id| {
+                (
+                    id,
+                    self.interests.owed_len(id) + self.interests.requirement_ref(id).map_or(0, Requirement::to_be_owed),
+                )
+            })
+            .filter(|&(_, count)| count > 0)
+            .collect();
+        let total: usize = owing.iter().map(|&(_, count)| count).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut who: Vec<String> = owing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|&(id, count)| format!("{} ({count})", self.interests.owner_of(&self.clients, id)))
+            .collect();
+        if owing.len() > NAMED_MAX {
+            who.push(format!("and {} other requirements", owing.len() - NAMED_MAX));
+        }
+        let cause = format!("ended before all was received; left: {total}, {}", who.join("; "));
+        Some(Error::new(Code::Timeout, "pool", cause))
+    }
+}
+
+fn draining(code: Code) -> Error {
+    let cause = "draining: it takes nothing new, and ends when what is owed has been received";
+    Error::new(code, "pool", cause)
+}

@@ -1,0 +1,79 @@
+//! A pool that ends by itself when the programs it was for have come and gone.
+//!
+//! ```text
+//!   awaited --a client of the name joins--> here --the last of them leaves, in whatever way--> gone
+//!                                             ^                                                 |
+//!                                             '---------------- another joins ------------------'
+//! ```
+//! When all that are named are gone, the pool drains, and has as long for it as it takes: what requirements are owed is still
+//! received. Visitors count for nothing.
+
+use serde::Serialize;
+
+/// See the module's page.
+#[derive(Default)]
+pub(in crate::core) struct Components {
+    named: Vec<Component>,
+}
+
+struct Component {
+    name: String,
+    came: bool,
+    here: u32,
+}
+
+/// A program that the pool is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComponentStat {
+    /// What its clients call themselves.
+    pub name: String,
+    /// `awaited`, `here`, or `gone`.
+    pub state: &'static str,
+    /// How many clients have this name.
+    pub clients: u32,
+}
+
+impl Components {
+    pub(in crate::core) fn new(names: &[String]) -> Self {
+        let component = |name: &String| Component {
+            name: name.clone(),
+            came: false,
+            here: 0,
+        };
+        Self {
+            named: names.iter().map(component).collect(),
+        }
+    }
+
+    /// A client has said its name; gives the component that it belongs to.
+    pub(in crate::core) fn join(&mut self, name: &str) -> Option<usize> {
+        let at = self.named.iter().position(|one| one.name == name)?;
+        let component = &mut self.named[at];
+        component.came = true;
+        component.here += 1;
+        Some(at)
+    }
+
+    /// A client of a component has left.
+    pub(in crate::core) fn leave(&mut self, at: usize) {
+        self.named[at].here -= 1;
+    }
+
+    /// Whether the pool was for some, and all of them have come and gone.
+    pub(in crate::core) fn are_gone(&self) -> bool {
+        !self.named.is_empty() && self.named.iter().all(|one| one.came && one.here == 0)
+    }
+
+    pub(in crate::core) fn stat(&self) -> Vec<ComponentStat> {
+        let stat = |one: &Component| ComponentStat {
+            name: one.name.clone(),
+            state: match (one.came, one.here) {
+                (false, _) => "awaited",
+                (true, 0) => "gone",
+                (true, _) => "here",
+            },
+            clients: one.here,
+        };
+        self.named.iter().map(stat).collect()
+    }
+}

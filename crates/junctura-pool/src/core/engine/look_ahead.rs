@@ -1,0 +1,197 @@
+//! Looking ahead: a request that concerns very many objects is prepared a little at a time, and others are served meanwhile.
+//!
+//! ```text
+//!            look_ahead, again and again                        request
+//!   left ------------------------------> those that match, -----------------> the answer, as if nothing had been prepared
+//!     ^                                  in sorted runs
+//!     '-- what enters the index          '-- what leaves it is noted
+//! ```
+//! The candidates of a selector are verified a few at a time, and sorted in runs where the request gives them in an order. What
+//! happens in the pool meanwhile is followed, so the request finds exactly what it would have found without. Its client waits, and
+//! says nothing else; whoever calls the core leaves out [`Core::look_ahead`] as it likes.
+
+use junctura_model::Error;
+use junctura_model::selector::{self, SelectorSet};
+use junctura_wire::Request;
+use junctura_wire::body::Order;
+use roaring::RoaringBitmap;
+
+use crate::core::engine::Core;
+use crate::core::objects::look_ahead::{Ahead, concern};
+
+/// Objects that are looked at in one step, at most.
+const STEP_OBJECTS_MAX: usize = 256;
+/// For each so many bytes of a selector, a look at an object takes as long as at another one. Regular expressions are large.
+const LOOK_BYTES: usize = 1024;
+/// A selector whose text is shorter than this, and has no expressions that take long, takes one look.
+const QUICK_TEXT_BYTES: usize = 256;
+
+impl Core {
+    /// Prepares the next request of a client by one step. Whether the request may be made: nothing is left to prepare, or so
+    /// little that the request does it.
+    #[must_use]
+    pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
+        if let Some(id) = self.read_through(client, request) {
+            let is_owed_all = self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+            if !is_owed_all || matches!(request, Request::Follow(_)) {
+                return is_owed_all;
+            }
+        }
+        let Some((text, order)) = concern(request) else {
+            return true;
+        };
+        if self
+            .objects
+            .ahead
+            .get(&client)
+            .is_some_and(|ahead| !ahead.is_for(request))
+        {
+            self.forget_ahead(client);
+        }
+        if !self.objects.ahead.contains_key(&client) && !self.begin_to_look(client, text, order) {
+            return true;
+        }
+        let Some(mut ahead) = self.objects.ahead.remove(&client) else {
+            return true;
+        };
+        let is_ready = self.step(client, &mut ahead);
+        self.objects.ahead.insert(client, ahead);
+        is_ready
+    }
+
+    /// The requirement through which a request receives.
+    fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
+        let (number, name) = match request {
+            Request::Follow(follow) => {
+                let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
+                (follow.requirement, name)
+            }
+            Request::Demand(demand) => (demand.requirement, demand.requirement_name.as_deref()),
+            _ => return None,
+        };
+        self.interests
+            .requirement_of(&self.clients, client, number, name)
+            .ok()
+            .flatten()
+    }
+
+    /// Whether there is so much to look at that it is worth it.
+    fn begin_to_look(&mut self, client: u32, text: &str, order: Option<&Order<'_>>) -> bool {
+        let is_known = self
+            .clients
+            .get(client)
+            .is_some_and(crate::core::clients::client::Client::is_known);
+        let is_little =
+            |looks: usize| self.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
+        let is_quick = text.len() < QUICK_TEXT_BYTES && !selector::is_costly(text);
+        if !is_known || (is_quick && is_little(1)) {
+            return false;
+        }
+        // What cannot be read is refused by the request.
+        let Ok(selectors) = self.interests.selectors(text) else {
+            return false;
+        };
+        let looks = 1 + selectors.standing_bytes() / LOOK_BYTES;
+        if is_little(looks) {
+            return false;
+        }
+        let Ok(sorting) = order.map(|order| self.objects.sorting(order)).transpose() else {
+            return false;
+        };
+        let order = order.map(|order| match order {
+            Order::Key => Order::Key,
+            Order::Attribute(name) => Order::Attribute(name.clone().into_owned().into()),
+        });
+        let objects_max = self.config.looked_at_once.min(STEP_OBJECTS_MAX);
+        let ahead = Ahead {
+            objects_at_once: (objects_max / looks).max(1),
+            selectors,
+            order,
+            sorting,
+            left: None,
+            runs: Vec::new(),
+            gone: RoaringBitmap::new(),
+            late: RoaringBitmap::new(),
+            bytes: 0,
+            refusal: None,
+        };
+        self.objects.ahead.insert(client, ahead);
+        true
+    }
+
+    fn step(&mut self, client: u32, ahead: &mut Ahead) -> bool {
+        let count = ahead.objects_at_once;
+        let Some(left) = &mut ahead.left else {
+            for _ in 0..self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX) {
+                self.objects.index_next();
+            }
+            if self.objects.unindexed.is_empty() {
+                let left = self.objects.candidates(&ahead.selectors);
+                // What has left and what came late are sets of about the same size.
+                let bytes = 3 * left.serialized_size();
+                if let Err(refusal) = self.clients.weigh_asked(client, bytes) {
+                    ahead.refusal = Some(refusal);
+                    return true;
+                }
+                ahead.bytes += bytes;
+                ahead.left = Some(left);
+            }
+            return false;
+        };
+        let some: Vec<u32> = left.iter().take(count).collect();
+        if let (Some(&first), Some(&last)) = (some.first(), some.last()) {
+            left.remove_range(first..=last);
+        }
+        let is_last = left.is_empty();
+        let run = ahead.verify(&self.objects, &some);
+        let bytes = size_of_val(run.as_slice());
+        match self.clients.weigh_asked(client, bytes) {
+            Ok(()) => {
+                ahead.bytes += bytes;
+                if !run.is_empty() {
+                    ahead.runs.push(run);
+                }
+                is_last
+            }
+            Err(refusal) => {
+                ahead.refusal = Some(refusal);
+                true
+            }
+        }
+    }
+
+    /// A client's request begins; why it is refused, if what was prepared says so.
+    pub(in crate::core) fn use_ahead(&mut self, client: u32, request: &Request<'_>) -> Option<Error> {
+        let ahead = self
+            .objects
+            .ahead
+            .get_mut(&client)
+            .filter(|ahead| ahead.is_for(request))?;
+        self.objects.ahead_of = Some(client);
+        ahead.refusal.take()
+    }
+
+    /// A client's request is over, or the client leaves.
+    pub(in crate::core) fn forget_ahead(&mut self, client: u32) {
+        self.objects.ahead_of = None;
+        if let Some(ahead) = self.objects.ahead.remove(&client) {
+            self.clients.weigh_asked_no_more(client, ahead.bytes);
+        }
+    }
+
+    /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
+    pub(in crate::core) fn take_ahead(&mut self, selectors: &SelectorSet) -> Option<Ahead> {
+        let client = self.objects.ahead_of?;
+        let ahead = self.objects.ahead.get(&client)?;
+        if ahead.selectors.text() != selectors.text() || ahead.left.is_none() {
+            return None;
+        }
+        let mut ahead = self.objects.ahead.remove(&client)?;
+        self.clients
+            .weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
+        let left = ahead.left.take().unwrap_or_default();
+        let run = ahead.verify(&self.objects, &left.iter().collect::<Vec<_>>());
+        ahead.runs.push(run);
+        Some(ahead)
+    }
+}

@@ -1,0 +1,168 @@
+//! Requests, each carried out by the part that it is for, and answered.
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::Failure;
+use junctura_wire::{Reply, Request};
+
+use super::Core;
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::objects::offer::Content;
+
+impl Core {
+    pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get(client) else { return };
+        let known = state.is_known();
+        if let Some(refusal) = self.refusal(&request, known) {
+            return self.fail(client, number, &refusal, fx);
+        }
+        let outcome = match (request, known) {
+            (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
+            (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
+            (_, false) => Err(protocol("first frame", "a client says Hello first")),
+            (Request::Offer { head, record, inline }, _) => {
+                self.offer(client, number, None, Content { head, record, inline }, fx);
+                return;
+            }
+            (
+                Request::Stage {
+                    bundle,
+                    head,
+                    record,
+                    inline,
+                },
+                _,
+            ) => {
+                self.offer(client, number, Some(bundle), Content { head, record, inline }, fx);
+                return;
+            }
+            (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
+            (Request::Seal(which), _) => self.seal(client, number, which, fx),
+            (Request::Abort(which), _) => self.abort(client, number, which, fx),
+            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
+            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
+            (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Pack(_), _) => {
+                let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
+                Err(Error::new(Code::Unsupported, "pack", cause))
+            }
+            (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
+            (Request::Release(holdings), _) => self.release(client, holdings, fx),
+            (Request::Lease(lease), _) => self.lease(client, number, &lease, fx),
+            (Request::Return(segment), _) => self.give_back(client, segment, fx),
+            (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
+            (Request::Cancel(which), _) => {
+                self.cancel(client, which, fx);
+                return;
+            }
+            (Request::List(list), _) => self.list(client, number, &list, fx),
+            (Request::More(which), _) => {
+                self.more(client, which, fx);
+                return;
+            }
+            (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
+            (Request::Require(require), _) => self.require(client, number, &require, fx),
+            (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
+            (Request::Retire(retire), _) => self.retire(client, number, &retire, fx),
+            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
+            (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
+            (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
+            (Request::Stop(which), _) => self.stop(client, number, which, fx),
+            (Request::Stat, _) => {
+                let mut stat = self.stat();
+                stat.server = fx.figures();
+                let text = stat.to_json();
+                fx.reply(client, number, &Reply::Stats(&text));
+                Ok(())
+            }
+            (Request::Goodbye, _) => {
+                self.dismiss(client, "said goodbye", fx);
+                fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
+                return;
+            }
+        };
+        if let Err(error) = outcome {
+            self.fail(client, number, &error, fx);
+        }
+    }
+
+    fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
+        let cancelled = match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
+            Some(Pending::Demand(id)) => {
+                let id = *id;
+                self.drop_interest(id);
+                true
+            }
+            Some(Pending::Lease(turn)) => {
+                self.memory.waiting_leases.remove(*turn);
+                self.memory.came_free = true;
+                true
+            }
+            Some(Pending::Withdrawal(id)) => {
+                let id = *id;
+                self.withdrawals.drop_withdrawal(&mut self.objects, id);
+                true
+            }
+            Some(Pending::Drain) => {
+                self.forget_asker(client, which);
+                true
+            }
+            Some(Pending::Sync) => {
+                self.clients.forget_sync(client, which);
+                true
+            }
+            _ => false,
+        };
+        if cancelled {
+            self.clients.settle_pending(&mut self.timers, client, which);
+            let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
+            fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
+        }
+    }
+
+    fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
+        match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
+            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
+            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, which),
+            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
+            Some(Pending::List(_)) => self.drop_list(client, which),
+            _ => {
+                return Err(Error::new(
+                    Code::NotFound,
+                    format!("request {which}"),
+                    "nothing of this number goes on",
+                ));
+            }
+        }
+        self.clients.settle_pending(&mut self.timers, client, which);
+        self.deferred.answer_in_turn(client, number, 0, fx);
+        Ok(())
+    }
+
+    pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
+        fx.reply(client, number, &Reply::Failed(Failure::from(error)));
+        self.count.failed += u64::from(error.code() != Code::NotWanted);
+        let limit = self.config.limits.errors_per_client;
+        let Some(state) = self.clients.get_mut(client) else {
+            return;
+        };
+        let is_stranger = !state.is_known();
+        if matches!(error.code(), Code::Protocol | Code::Denied | Code::Expired) {
+            state.errors += 1;
+        }
+        if is_stranger || state.errors > limit {
+            self.give_up(client, error, fx);
+        }
+    }
+
+    pub(in crate::core) fn give_up(&mut self, client: u32, error: &Error, fx: &mut impl Effects) {
+        self.dismiss(client, &format!("given up: {error}"), fx);
+        fx.disconnect(client, error);
+    }
+}
+
+fn protocol(subject: &str, cause: &str) -> Error {
+    Error::new(Code::Protocol, subject, cause)
+}

@@ -1,0 +1,86 @@
+//! What is to happen at a certain time.
+
+use std::collections::BTreeMap;
+
+/// Nanoseconds of a clock that only rises.
+pub type Nanoseconds = u64;
+
+/// What time brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Timer {
+    Demand {
+        client: u32,
+        request: u64,
+    },
+    Lease {
+        client: u32,
+        request: u64,
+    },
+    /// The first lease that waits has been first for long enough.
+    FirstLease,
+    Offer {
+        client: u32,
+        number: u64,
+    },
+    /// Its object is visible, and may have to be archived by then.
+    Durable {
+        client: u32,
+        number: u64,
+    },
+    Withdrawal(u32),
+    Requirement(u32),
+    /// A requirement may be stuck.
+    Stuck,
+    Bundle(u64),
+    /// The file tier may be tried again.
+    Pause,
+    /// More of what a store has may leave for those who wait.
+    Room,
+}
+
+/// No client has this number: timers that are nobody's are filed under it.
+pub(in crate::core) const NOBODY: u32 = 0;
+
+/// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
+/// for a bundle, for the look at stuck requirements, for the pause of the file tier, for the first lease that waits, or for the next
+/// round of what leaves.
+#[derive(Default)]
+pub(in crate::core) struct Timers {
+    /// When the newest event came.
+    pub(in crate::core) now: Nanoseconds,
+    queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,
+    places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,
+    set: u64,
+}
+
+impl Timers {
+    pub(in crate::core) fn set(&mut self, at: Nanoseconds, client: u32, request: u64, timer: Timer) {
+        self.cancel(client, request);
+        self.set += 1;
+        self.queue.insert((at, self.set), (timer, (client, request)));
+        self.places.insert((client, request), (at, self.set));
+    }
+
+    pub(in crate::core) fn cancel(&mut self, client: u32, request: u64) {
+        if self.places.is_empty() {
+            return;
+        }
+        if let Some(place) = self.places.remove(&(client, request)) {
+            self.queue.remove(&place);
+        }
+    }
+
+    pub(in crate::core) fn next(&self) -> Option<Nanoseconds> {
+        self.queue.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    pub(in crate::core) fn take_due(&mut self) -> Option<Timer> {
+        let entry = self.queue.first_entry()?;
+        if entry.key().0 > self.now {
+            return None;
+        }
+        let (timer, request) = entry.remove();
+        self.places.remove(&request);
+        Some(timer)
+    }
+}

@@ -1,0 +1,15 @@
+//! Demands: one object, now or when it comes.
+
+use junctura_model::selector::SelectorSet;
+
+use crate::core::interests::interest_id::InterestId;
+
+/// A demand that nothing satisfies yet.
+pub(in crate::core) struct Waiting {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) requirement: Option<InterestId>,
+    pub(in crate::core) selectors: SelectorSet,
+    /// What is staged will do, too.
+    pub(in crate::core) incomplete: bool,
+}

@@ -1,0 +1,151 @@
+//! Demands: one object, now or when it appears.
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Demand, Failure};
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, Via, milliseconds};
+use crate::core::engine::Core;
+use crate::core::engine::timers::Timer;
+use crate::core::interests::demand::Waiting;
+use crate::core::interests::interest::{Aim, Interest};
+
+impl Core {
+    pub(in crate::core) fn demand(
+        &mut self,
+        client: u32,
+        request: u64,
+        demand: &Demand<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if !self.clients.may_hold_more(client) {
+            let limit = self.config.limits.held_per_client;
+            return Err(Error::new(
+                Code::LimitExceeded,
+                "held objects",
+                format!("a client may hold {limit} unreleased"),
+            ));
+        }
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            demand.requirement,
+            demand.requirement_name.as_deref(),
+        )?;
+        if demand.incomplete && requirement.is_some() {
+            let cause = "a requirement is owed what is visible; ask without it";
+            return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
+        }
+        if requirement.is_some_and(|id| self.interests.group_ref(id).is_some()) {
+            let cause = "which member gets which object is the group's choice: follow it";
+            return Err(Error::new(Code::Unsupported, "demand through a group", cause));
+        }
+        if let Some(requirement) = requirement {
+            self.end_beginning(requirement, fx);
+            self.note_progress(requirement, fx);
+        }
+        let (found, selectors, subject) = match self.aim(&demand.target)? {
+            Aim::Key {
+                identity,
+                text,
+                selectors,
+            } => {
+                self.see_off_key(identity, fx);
+                let staged = if demand.incomplete {
+                    self.bundles.staged_of(identity)
+                } else {
+                    None
+                };
+                let found = match self.objects.look_up(identity, &text) {
+                    Ok(Some(id)) => Some(id),
+                    Err(gone) if staged.is_none() => return Err(gone),
+                    Ok(None) | Err(_) => staged,
+                };
+                if found.is_none() {
+                    self.refuse_declined(client, identity, &text, fx)?;
+                }
+                (found, selectors, text)
+            }
+            Aim::Selectors(selectors) => {
+                let text = selectors.text().to_owned();
+                let newest = self.newest_match(&selectors);
+                let staged = || {
+                    demand
+                        .incomplete
+                        .then(|| self.bundles.staged_matches(&self.objects, &selectors).pop())
+                        .flatten()
+                };
+                (newest.or_else(staged), selectors, text)
+            }
+        };
+        if let Some(id) = found {
+            let via = requirement.map(|id| Via {
+                follow: None,
+                requirement: Some(self.interests.refer(id)),
+            });
+            self.deliver(client, request, id, 0, via, fx);
+            return Ok(());
+        }
+        if demand.timeout_ms == Some(0) {
+            return Err(Error::new(
+                Code::NotFound,
+                subject,
+                "nothing of this is in the pool now",
+            ));
+        }
+        self.may_come()?;
+        let waiting = Waiting {
+            client,
+            request,
+            requirement: requirement.map(|id| self.interests.refer(id)),
+            selectors,
+            incomplete: demand.incomplete,
+        };
+        self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        if let Some(timeout) = demand.timeout_ms {
+            self.timers.set(
+                self.timers.now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Demand { client, request },
+            );
+        }
+        Ok(())
+    }
+
+    fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
+        self.visible_matches(selectors)
+            .into_iter()
+            .max_by_key(|&id| self.objects[id].sequence)
+    }
+
+    pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+            return;
+        };
+        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
+        self.drop_interest(id);
+        self.clients.settle_pending(&mut self.timers, client, request);
+        let via = self.interests.still(requirement).map(|_| Via {
+            follow: None,
+            requirement,
+        });
+        self.deliver(client, request, object, 0, via, fx);
+    }
+
+    pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
+            return;
+        };
+        let id = *id;
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+            return;
+        };
+        let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
+        self.drop_interest(id);
+        self.clients.settle_pending(&mut self.timers, client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+}

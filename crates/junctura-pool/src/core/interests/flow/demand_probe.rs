@@ -1,0 +1,122 @@
+//! What is wanted: a producer may ask before it makes an object, and leave it where nobody wants it.
+//!
+//! ```text
+//!            Wanted                 wanted: the producer offers
+//!   record ---------> matching ----------------------------------> (an object)
+//!                        |  not wanted, and declined
+//!                        '-------------------------> a marker under the key, for as long as a tombstone would last
+//! ```
+//! An object is wanted by demands that wait, by follows, and by requirements that are not broken; not by subscriptions, which
+//! get no payload. A marker tells those who demand its key later that nothing will come, and subscribers that somebody asked;
+//! it goes when the key is offered after all. It is no object: it stands in no list, and no rule for equal keys counts it.
+
+use junctura_model::{Code, Error, RecordRef, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Happened, ObjectName, Wanted, events};
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::objects::identity::Identity;
+use crate::core::objects::key_table::Filed;
+
+/// What was not offered.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Declined<'a> {
+    pub(in crate::core) schema: u16,
+    pub(in crate::core) record: &'a [u8],
+    pub(in crate::core) length: u64,
+}
+
+impl Core {
+    pub(in crate::core) fn wanted(
+        &mut self,
+        client: u32,
+        request: u64,
+        wanted: &Wanted<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let identity = self.objects.identify(wanted.schema, &wanted.record)?;
+        let count = self.interests.count_wanting(wanted.schema, &wanted.record);
+        if count == 0 && wanted.declines {
+            let declined = Declined {
+                schema: wanted.schema,
+                record: &wanted.record,
+                length: 0,
+            };
+            self.decline(client, identity, declined, fx);
+        }
+        fx.reply(client, request, &Reply::Done(count));
+        Ok(())
+    }
+
+    /// Nothing wants an object, and its producer leaves it.
+    pub(in crate::core) fn decline(
+        &mut self,
+        client: u32,
+        Identity { key, dataset, .. }: Identity,
+        declined: Declined<'_>,
+        fx: &mut impl Effects,
+    ) {
+        self.count.declined += 1;
+        self.tell_of_declined(client, declined, events::DECLINED, fx);
+        match self.objects.find_key(key) {
+            None => {}
+            Some(filed) if self.objects.is_marker(filed) => self.objects.forget_marker(filed),
+            Some(_) => return,
+        }
+        self.objects.mark(self.timers.now, key, dataset, declined);
+    }
+
+    /// Somebody demands what was declined.
+    pub(in crate::core) fn refuse_declined(
+        &mut self,
+        client: u32,
+        identity: u128,
+        text: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Some(Filed::Tombstone(id)) = self
+            .objects
+            .find_key(identity)
+            .filter(|&filed| self.objects.is_marker(filed))
+        else {
+            return Ok(());
+        };
+        let marker = self.objects.tombstones.get(id);
+        let record = self.objects.tombstones.record(marker).as_bytes().to_vec();
+        let missed = Declined {
+            schema: marker.schema,
+            record: &record,
+            length: 0,
+        };
+        self.tell_of_declined(client, missed, events::MISSED, fx);
+        Err(not_wanted(text))
+    }
+
+    fn tell_of_declined(&mut self, client: u32, what: Declined<'_>, event: u32, fx: &mut impl Effects) {
+        let mut matched = Vec::new();
+        self.interests.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
+        for id in matched {
+            if !self.hears(id, event, fx) {
+                continue;
+            }
+            let happened = Happened {
+                event,
+                object: Some(ObjectName {
+                    schema: what.schema,
+                    sequence: 0,
+                    record: what.record.into(),
+                }),
+                length: what.length,
+                client: self.clients.wire_peer(client),
+                ..Happened::default()
+            };
+            self.count.events += u64::from(self.interests.tell(id, happened, fx));
+        }
+    }
+}
+
+pub(in crate::core) fn not_wanted(key: &str) -> Error {
+    let cause = "its producer asked whether it was wanted, and nothing wanted it";
+    Error::new(Code::NotWanted, key, cause)
+}

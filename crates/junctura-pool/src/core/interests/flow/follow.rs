@@ -1,0 +1,382 @@
+//! How a follow begins, is given what comes next, and ends.
+
+use std::collections::VecDeque;
+
+use junctura_model::version::{Cursor, Phase};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Follow, Gap, ObjectName};
+use junctura_wire::fixed;
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::stat::Counters;
+use crate::core::deferred::Part;
+use crate::core::deferred::beginning::Beginning;
+use crate::core::engine::Core;
+use crate::core::interests::follow::{Following, Next};
+use crate::core::interests::interest::Interest;
+use crate::core::objects::object::State;
+use crate::core::objects::order::Incremental;
+
+impl Core {
+    pub(in crate::core) fn follow(
+        &mut self,
+        client: u32,
+        request: u64,
+        follow: &Follow<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if follow.window == 0 {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "window",
+                "a follow holds at least one object",
+            ));
+        }
+        let selectors = self.interests.selectors(&follow.selector)?;
+        let sorting = self.objects.sorting(&follow.order)?;
+        if let Some(group) = self.group_to_join(client, request, follow)? {
+            if Beginning::joins_later(self, group, (client, request), follow, fx)? {
+                return Ok(());
+            }
+            self.end_beginning(group.0, fx);
+            return self.join_group(group, client, request, follow, fx);
+        }
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            follow.requirement,
+            follow.requirement_name.as_deref(),
+        )?;
+        if let Some(id) = requirement {
+            self.end_beginning(id, fx);
+        }
+        let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
+        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
+        // take what came in between for seen.
+        let since = match &cursor {
+            Some(Cursor {
+                phase: Phase::First { snapshot, .. },
+                ..
+            }) if requirement.is_none() => *snapshot,
+            Some(Cursor {
+                phase: Phase::Live { last },
+                ..
+            }) if requirement.is_none() => *last,
+            _ => self.objects.sequence,
+        };
+        let (first, live, missed) = match (requirement, cursor) {
+            (Some(id), _) => (
+                Incremental::new(self.interests.owed_waiting(&self.clients, id)?),
+                Vec::new(),
+                Vec::new(),
+            ),
+            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
+            (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
+            (None, Some(cursor)) => {
+                let (first, live, missed) = self.resume(&selectors, &sorting, &cursor)?;
+                (Incremental::new(first), live, missed)
+            }
+        };
+        let following = Following {
+            client,
+            request,
+            selectors,
+            requirement,
+            member: None,
+            sorting,
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: Some(first),
+            live: live.into(),
+        };
+        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
+        self.interests.watch_queue(&mut self.objects, id);
+        if let Some(requirement) = requirement {
+            self.interests
+                .read_requirement_by(&mut self.timers, requirement, Some(id));
+        }
+        fx.reply(client, request, &Reply::Began(since));
+        self.objects.tell_missed(&mut self.count, client, request, &missed, fx);
+        if let Some(requirement) = requirement {
+            self.note_progress(requirement, fx);
+            self.tell_lost(requirement, fx);
+        }
+        self.pump(id, fx);
+        Ok(())
+    }
+
+    /// The group of a follow that is to be a member's.
+    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
+        let through = follow.requirement.is_some() || follow.requirement_name.is_some();
+        if let Some(name) = &follow.group {
+            if through {
+                let cause = "a follow receives through a group or through a requirement, not both";
+                return Err(Error::new(Code::InvalidArgument, "follow", cause));
+            }
+            return self.group_of(client, request, name, follow).map(Some);
+        }
+        let requirement = self.interests.requirement_of(
+            &self.clients,
+            client,
+            follow.requirement,
+            follow.requirement_name.as_deref(),
+        )?;
+        let Some(id) = requirement.filter(|&id| self.interests.group_ref(id).is_some()) else {
+            return Ok(None);
+        };
+        match &follow.requirement_name {
+            None => Ok(Some((id, false))),
+            Some(name) => {
+                let cause = "it is a group, whose members share: follow it as a group";
+                Err(Error::new(Code::Conflict, format!("requirement {name}"), cause))
+            }
+        }
+    }
+
+    /// A new object for a follow.
+    pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
+        let limit = self.config.limits.queued_per_follow;
+        let Some(following) = self.interests.following(id).filter(|one| !one.is_closing()) else {
+            return;
+        };
+        if following.live.len() >= limit {
+            let (client, request) = (following.client, following.request);
+            let cause = format!("{limit} objects wait for it; read faster, or follow less");
+            let error = Error::new(Code::LimitExceeded, "follow", cause);
+            self.end_from_here(id, client, request, &error, fx);
+            return;
+        }
+        following.live.push_back(object);
+        self.objects[object].watchers += 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was released.
+    pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(following) = self.interests.following(id) else {
+            return;
+        };
+        if let Some(group) = following.group() {
+            return self.hand_is_free(id, group, fx);
+        }
+        following.in_flight -= 1;
+        self.pump(id, fx);
+    }
+
+    /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
+    /// with one message is there, so that it goes in order.
+    pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
+        match self.interests.following_ref(id).and_then(Following::group) {
+            Some(group) => {
+                self.interests.take_out_of_hand(id);
+                self.interests.stir(group);
+            }
+            None => self.window_opens(id, fx),
+        }
+    }
+
+    /// A client that held as much as it may has released something: its follows that waited for that go on.
+    pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(client) else {
+            return;
+        };
+        if state.paused.is_empty() {
+            return;
+        }
+        for follow in std::mem::take(&mut state.paused) {
+            match self.interests.following_ref(follow).and_then(Following::group) {
+                None => self.pump(follow, fx),
+                Some(group) => {
+                    self.interests.seat(follow);
+                    self.hand_out(group, fx);
+                }
+            }
+        }
+    }
+
+    /// Delivers as much as the window allows, and as one event may.
+    pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
+        let mut gone: Vec<u32> = Vec::new();
+        while self.deferred.may_deliver(id)
+            && let Some(next) = self.interests.next_of_follow(&self.objects, &mut self.clients, id)
+        {
+            self.deferred.count_delivery();
+            let Some(following) = self.interests.following(id) else {
+                return;
+            };
+            let (via_requirement, is_closing) = (following.requirement, following.is_closing());
+            let (object, first_phase) = match next {
+                Next::First(object) => (object, true),
+                Next::Later(object) => (object, false),
+                Next::Live => {
+                    self.flush_gap(id, &mut gone, fx);
+                    self.go_live(id, fx);
+                    continue;
+                }
+                Next::Over => {
+                    self.flush_gap(id, &mut gone, fx);
+                    return self.end_caught_up(id, fx);
+                }
+            };
+            self.see_off(object, fx);
+            let entry = &self.objects[object];
+            let deliverable = match via_requirement {
+                Some(requirement) => self.interests.is_owed(&self.objects, requirement, object),
+                None => entry.is_visible(),
+            };
+            if !deliverable {
+                let newer_comes = !is_closing && self.interests.is_followed_by_newer(&self.objects, id, object);
+                if via_requirement.is_none() && !newer_comes {
+                    gone.push(object);
+                } else {
+                    self.objects.unwatch(object);
+                }
+                continue;
+            }
+            self.flush_gap(id, &mut gone, fx);
+            let Some(following) = self.interests.following(id) else {
+                return;
+            };
+            following.in_flight += 1;
+            let (client, request) = (following.client, following.request);
+            let via = Via {
+                follow: Some(self.interests.refer(id)),
+                requirement: via_requirement.map(|requirement| self.interests.refer(requirement)),
+            };
+            let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
+            self.deliver(client, request, object, flags, Some(via), fx);
+            self.objects[object].watchers -= 1;
+        }
+        self.flush_gap(id, &mut gone, fx);
+    }
+
+    /// The first phase is over.
+    pub(in crate::core) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(following) = self.interests.following(id) else {
+            return;
+        };
+        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
+        let is_closing = following.is_closing();
+        self.interests.weigh_queue_no_more(&mut self.clients, id);
+        fx.reply(client, request, &Reply::Live);
+        if is_closing {
+            self.leave_out_superseded(id);
+        } else if is_to_end {
+            // What a group is owed waits for its other members.
+            self.end_caught_up(id, fx);
+        }
+    }
+
+    fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
+        if let Some(following) = self.interests.following(id) {
+            let (client, request) = (following.client, following.request);
+            let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+            self.end_from_here(id, client, request, &error, fx);
+        }
+    }
+
+    /// Of what stands in a follow's queue, what is followed there by a newer version.
+    fn leave_out_superseded(&mut self, id: u32) {
+        let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
+            return;
+        };
+        let queue = std::mem::take(&mut following.live);
+        let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
+            .into_iter()
+            .partition(|&object| self.interests.is_followed_by_newer(&self.objects, id, object));
+        for object in left_out {
+            self.objects.unwatch(object);
+        }
+        if let Some(following) = self.interests.following(id) {
+            following.live = stays;
+        }
+    }
+
+    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
+        if gone.is_empty() {
+            return;
+        }
+        if let Some(following) = self.interests.following(id) {
+            let (client, request) = (following.client, following.request);
+            self.tell_gap(client, request, gone, fx);
+        }
+        for object in gone.drain(..) {
+            self.objects.unwatch(object);
+        }
+    }
+
+    fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
+        let object = |id: u32| &self.objects[id];
+        for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
+            let reason = match object(same[0]).state {
+                State::Gone(why) => why.name(),
+                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
+            };
+            let names = same.iter().map(|&id| object(id).name());
+            send_gap(&mut self.count, client, request, names, reason, fx);
+        }
+    }
+
+    /// Clean-up of a follow that was taken from the table.
+    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) {
+        let mut queue = Vec::from(std::mem::take(&mut following.live));
+        if let Some(mut phase) = following.first_phase.take() {
+            queue.extend(phase.take_all());
+        }
+        if queue.len() > self.config.changed_at_once {
+            self.deferred.go_on_later(Part::Unwatch(queue));
+        } else {
+            for object in queue {
+                self.objects.unwatch(object);
+            }
+        }
+        match (following.requirement, &following.member) {
+            (Some(requirement), Some(member)) => {
+                self.interests
+                    .leave_group(&mut self.timers, id, requirement, member, &following);
+            }
+            (Some(requirement), None) => self.interests.read_requirement_by(&mut self.timers, requirement, None),
+            (None, _) => {}
+        }
+        if let Some(state) = self.clients.get_mut(following.client) {
+            state.paused.remove(&id);
+        }
+    }
+}
+
+/// Tells a reader of objects that it will not get.
+pub(in crate::core) fn send_gap<'a>(
+    count: &mut Counters,
+    client: u32,
+    request: u64,
+    gone: impl IntoIterator<Item = ObjectName<'a>>,
+    reason: &str,
+    fx: &mut impl Effects,
+) {
+    const BYTES_PER_FRAME: usize = 256 << 10;
+    let mut gone = gone.into_iter().peekable();
+    while gone.peek().is_some() {
+        let mut bytes = 0;
+        let mut items = Vec::new();
+        while bytes <= BYTES_PER_FRAME
+            && let Some(name) = gone.next()
+        {
+            bytes += name.record.len();
+            items.push(name);
+        }
+        count.gaps += items.len() as u64;
+        let reason = reason.into();
+        fx.reply(
+            client,
+            request,
+            &Reply::Gap(Gap {
+                items,
+                reason,
+                unnamed: None,
+            }),
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Follows that go on where an earlier one was.
+
+use junctura_model::selector::SelectorSet;
+use junctura_model::version::{Cursor, Phase};
+use junctura_model::{Code, Error, Result};
+
+use crate::core::engine::Core;
+use crate::core::objects::order::Sorting;
+use crate::core::objects::tombstone::Missed;
+
+impl Core {
+    /// Reads a cursor of this incarnation.
+    ///
+    /// # Errors
+    /// `Expired` for one of another.
+    pub(in crate::core) fn own_cursor(&self, text: &str) -> Result<Cursor> {
+        let cursor: Cursor = text.parse()?;
+        if cursor.incarnation == self.config.incarnation {
+            return Ok(cursor);
+        }
+        let cause = format!(
+            "it belongs to incarnation {} of the server, this is {}: what was visible there is gone, and what came after version \
+             {} was not given; follow anew",
+            cursor.incarnation,
+            self.config.incarnation,
+            cursor.version()
+        );
+        Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
+    }
+
+    /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
+    /// since, and what became visible since and is gone already.
+    pub(in crate::core) fn resume(
+        &mut self,
+        selectors: &SelectorSet,
+        sorting: &Sorting,
+        cursor: &Cursor,
+    ) -> Result<(Vec<u32>, Vec<u32>, Vec<Missed>)> {
+        let since = match &cursor.phase {
+            Phase::First { snapshot, .. } => *snapshot,
+            Phase::Live { last } => *last,
+        };
+        let found = self.visible_matches(selectors);
+        let (mut live, there): (Vec<u32>, Vec<u32>) =
+            found.into_iter().partition(|&id| self.objects[id].sequence > since);
+        live.sort_unstable_by_key(|&id| self.objects[id].sequence);
+        let first = match &cursor.phase {
+            Phase::Live { .. } => Vec::new(),
+            Phase::First {
+                last_key,
+                last_sort_value,
+                ..
+            } => {
+                let (schema, key) = self.parse_any_key(last_key)?;
+                let mut rest = there;
+                rest.retain(|&id| {
+                    let object = &self.objects[id];
+                    self.objects
+                        .compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
+                        .is_gt()
+                });
+                rest
+            }
+        };
+        let missed = self.missed_after(since, selectors);
+        Ok((first, live, missed))
+    }
+
+    fn parse_any_key(&self, text: &str) -> Result<(u16, junctura_model::Record)> {
+        let mut outcome = Err(Error::new(Code::InvalidArgument, "cursor", "no schema reads its key"));
+        for (number, schema) in self.config.schemas.iter().enumerate() {
+            outcome = schema.parse_key(text).map(|record| (number as u16, record));
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+}

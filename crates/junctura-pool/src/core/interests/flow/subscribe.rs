@@ -1,0 +1,224 @@
+//! Who is told of what happens.
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Happened, RequirementName, Subscribe, events};
+
+use crate::Effects;
+use crate::core::clients::client::Pending;
+use crate::core::engine::Core;
+use crate::core::interests::interest::Interest;
+use crate::core::interests::subscribe::{LATER, Subscription, Where};
+use crate::core::memory::weight::FAIR_BYTES;
+use crate::core::objects::object::{State, Why};
+
+const OF_OTHERS: u32 = events::JOINED
+    | events::LEFT
+    | events::REQUIRED
+    | events::RETRACTED
+    | events::LAPSED
+    | events::BROKEN
+    | events::COMPLETED
+    | events::ABORTED;
+
+impl Core {
+    pub(in crate::core) fn subscribe(
+        &mut self,
+        client: u32,
+        request: u64,
+        subscribe: &Subscribe<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        if subscribe.events == 0 || subscribe.events & !events::ALL != 0 {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "events",
+                format!("known are {}", events::NAMES.join(", ")),
+            ));
+        }
+        let selectors = self.interests.selectors(&subscribe.selector)?;
+        let subscription = Subscription {
+            client,
+            request,
+            selectors,
+            events: subscribe.events,
+        };
+        let id = self.add_interest(
+            client,
+            request,
+            Interest::Subscription(subscription),
+            Pending::Subscription,
+        )?;
+        if subscribe.events & LATER != 0 {
+            self.interests.later_subscriptions += 1;
+        }
+        if subscribe.events & OF_OTHERS != 0 {
+            self.interests.watchers.insert(id);
+        }
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        Ok(())
+    }
+
+    /// Something happened to an object that matches a subscription.
+    pub(in crate::core) fn tell_subscription(&mut self, id: u32, object: u32, event: u32, fx: &mut impl Effects) {
+        self.tell_subscription_where(id, object, event, Where::default(), fx);
+    }
+
+    fn tell_subscription_where(&mut self, id: u32, object: u32, event: u32, place: Where<'_>, fx: &mut impl Effects) {
+        if !self.hears(id, event, fx) {
+            return;
+        }
+        let entry = &self.objects[object];
+        let happened = Happened {
+            event,
+            object: Some(entry.name()),
+            length: entry.length,
+            client: self.clients.wire_peer(entry.producer),
+            location: place.location.map(Into::into),
+            reason: place.reason.into(),
+            ..Happened::default()
+        };
+        self.count.events += u64::from(self.interests.tell(id, happened, fx));
+    }
+
+    /// An object has just left the sight of readers.
+    pub(in crate::core) fn tell_about_removal(&mut self, object: u32, fx: &mut impl Effects) {
+        let entry = &self.objects[object];
+        let event = match entry.state {
+            State::Visible | State::Staged | State::Dropped => return,
+            State::Superseded => events::SUPERSEDED,
+            State::Gone(Why::Withdrawn) => events::WITHDRAWN,
+            State::Gone(Why::Expired | Why::Archived) => events::EXPIRED,
+        };
+        if entry.state != State::Gone(Why::Archived) {
+            return self.tell_about_object(object, event, fx);
+        }
+        let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
+        let place = Where {
+            location: location.as_deref(),
+            reason: "it is archived, and memory was short",
+        };
+        self.tell_about_object_where(object, event, place, fx);
+    }
+
+    /// Something happened to an object that was offered before.
+    pub(in crate::core) fn tell_about_object(&mut self, object: u32, event: u32, fx: &mut impl Effects) {
+        self.tell_about_object_where(object, event, Where::default(), fx);
+    }
+
+    /// The same, and where it lies now, or why not.
+    pub(in crate::core) fn tell_about_object_where(
+        &mut self,
+        object: u32,
+        event: u32,
+        place: Where<'_>,
+        fx: &mut impl Effects,
+    ) {
+        if self.interests.later_subscriptions == 0 {
+            return;
+        }
+        let entry = &self.objects[object];
+        let mut matched = Vec::new();
+        let schema = usize::from(entry.schema);
+        self.interests.matching[schema].matches(entry.record(), &mut matched);
+        for id in matched {
+            self.tell_subscription_where(id, object, event, place, fx);
+        }
+    }
+
+    /// A client joined or left; one that was never let in did neither.
+    pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
+        self.tell_watchers(event, Some(client), reason, fx, |core| {
+            core.clients.wire_peer(client).map(|_| Happened::default())
+        });
+    }
+
+    /// A requirement with a name was made, or ends; or one is broken.
+    pub(in crate::core) fn tell_about_requirement(
+        &mut self,
+        requirement: u32,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+    ) {
+        self.tell_watchers(event, by, reason, fx, |core| {
+            let about = core.interests.requirement_ref(requirement)?;
+            Some(Happened {
+                requirement: Some(RequirementName {
+                    name: about.named().map_or("", |named| &named.name).into(),
+                    selector: about.selectors.text().into(),
+                }),
+                ..Happened::default()
+            })
+        });
+    }
+
+    /// A bundle became visible, or was aborted.
+    pub(in crate::core) fn tell_about_bundle(
+        &mut self,
+        number: u64,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+    ) {
+        self.tell_watchers(event, by, reason, fx, |core| {
+            Some(Happened {
+                bundle: Some(core.bundles.bundle_name(number)?),
+                ..Happened::default()
+            })
+        });
+    }
+
+    /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
+    fn tell_watchers(
+        &mut self,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        fx: &mut impl Effects,
+        about: impl Fn(&Self) -> Option<Happened<'_>>,
+    ) {
+        for id in self.interests.watchers.iter().collect::<Vec<_>>() {
+            if !self.hears(id, event, fx) {
+                continue;
+            }
+            let Some(about) = about(self) else { return };
+            let happened = Happened {
+                event,
+                client: by.and_then(|client| self.clients.wire_peer(client)),
+                reason: reason.into(),
+                ..about
+            };
+            self.count.events += u64::from(self.interests.tell(id, happened, fx));
+        }
+    }
+
+    /// Whether this is a subscription to an event, and is read.
+    pub(in crate::core) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
+        let is_asked_for = matches!(self.interests.get(id),
+            Some(Interest::Subscription(subscription)) if subscription.events & event != 0);
+        is_asked_for && !self.is_overrun(id, fx)
+    }
+
+    /// Ends a subscription whose client does not read.
+    pub(in crate::core) fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
+        let Some(Interest::Subscription(subscription)) = self.interests.get(id) else {
+            return true;
+        };
+        let (client, request) = (subscription.client, subscription.request);
+        let limit = self.config.limits.event_backlog_bytes;
+        let (unread, limit_of_all) = (fx.backlog_bytes(client), self.config.limits.unread_bytes);
+        let cause = if unread > limit {
+            format!("{limit} bytes of events were not read")
+        } else if unread > FAIR_BYTES && fx.backlog_bytes_of_all() > limit_of_all {
+            format!("clients have not read {limit_of_all} bytes together, and {unread} of them are this client's")
+        } else {
+            return false;
+        };
+        let error = Error::new(Code::LimitExceeded, "subscription", cause);
+        self.end_from_here(id, client, request, &error, fx);
+        true
+    }
+}

@@ -1,0 +1,86 @@
+//! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
+
+use junctura_model::Result;
+use junctura_model::selector::{Selector, SelectorSet};
+
+use crate::core::engine::timers::NOBODY;
+use crate::core::interests::demand::Waiting;
+use crate::core::interests::follow::Following;
+use crate::core::interests::requirement::{Requirement, Whose};
+use crate::core::interests::subscribe::Subscription;
+
+/// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As the request gives it.
+    pub text: String,
+    /// What was read, or why it is refused.
+    pub selectors: Result<SelectorSet>,
+}
+
+/// One standing interest.
+pub(in crate::core) enum Interest {
+    Demand(Waiting),
+    Follow(Box<Following>),
+    Requirement(Box<Requirement>),
+    Subscription(Subscription),
+}
+
+impl Interest {
+    /// Bytes of the objects that a new follow begins with.
+    pub(in crate::core) fn queue_bytes(&self) -> usize {
+        match self {
+            Self::Follow(following) => following.queued() * size_of::<u32>(),
+            _ => 0,
+        }
+    }
+
+    /// Its client; that of a requirement with a name is [`NOBODY`].
+    pub(in crate::core) fn client(&self) -> u32 {
+        match self {
+            Self::Demand(waiting) => waiting.client,
+            Self::Follow(following) => following.client,
+            Self::Subscription(subscription) => subscription.client,
+            Self::Requirement(requirement) => match requirement.whose {
+                Whose::Client { client, .. } => client,
+                Whose::Named(_) => NOBODY,
+            },
+        }
+    }
+
+    /// Bytes of its selector where it stands.
+    pub(in crate::core) fn selector_bytes(&self) -> usize {
+        let selectors = match self {
+            Self::Demand(waiting) => &waiting.selectors,
+            Self::Follow(following) => &following.selectors,
+            Self::Requirement(requirement) => &requirement.selectors,
+            Self::Subscription(subscription) => &subscription.selectors,
+        };
+        selectors.standing_bytes()
+    }
+
+    pub(in crate::core) fn selectors(&self) -> Option<&SelectorSet> {
+        match self {
+            Self::Demand(waiting) => Some(&waiting.selectors),
+            Self::Follow(following) if following.requirement.is_some() => None,
+            Self::Follow(following) => Some(&following.selectors),
+            Self::Requirement(requirement) => Some(&requirement.selectors),
+            Self::Subscription(subscription) => Some(&subscription.selectors),
+        }
+    }
+}
+
+/// See [`crate::core::Core::aim`].
+pub(in crate::core) enum Aim {
+    Selectors(SelectorSet),
+    Key {
+        identity: u128,
+        text: String,
+        selectors: SelectorSet,
+    },
+}
+
+/// The selectors of a set, each with the number of its schema.
+pub(in crate::core) fn typed(selectors: &SelectorSet, schemas: usize) -> impl Iterator<Item = (usize, &Selector)> {
+    (0..schemas).filter_map(|schema| Some((schema, selectors.of(schema)?)))
+}

@@ -1,0 +1,51 @@
+//! Requirements with a name: they outlive their clients.
+//!
+//! ```text
+//!                     a client uses it
+//!             .-----------------------------.
+//!   require   v      the last one stops     |   time to live is over
+//!  ---------> used --------------------> unused ----------------------> lapsed
+//!             '----------------+------------'
+//!                              '--- retract, by anybody ---> retracted
+//! ```
+//! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
+//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`crate::core::interests::gaps`]).
+
+use std::collections::BTreeSet;
+
+use crate::core::engine::timers::Nanoseconds;
+
+/// What only a requirement with a name has.
+pub(in crate::core) struct Named {
+    pub(in crate::core) name: String,
+    /// How long it stands while no client uses it.
+    pub(in crate::core) time_to_live: Option<Nanoseconds>,
+    /// `Require` requests of clients that go on.
+    pub(in crate::core) users: BTreeSet<(u32, u64)>,
+    pub(in crate::core) made: Nanoseconds,
+    pub(in crate::core) last_release: Option<Nanoseconds>,
+    /// When it lapses, unless somebody uses it before.
+    pub(in crate::core) lapses: Option<Nanoseconds>,
+}
+
+impl Named {
+    pub(in crate::core) fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
+        Self {
+            name: name.to_owned(),
+            time_to_live,
+            users: BTreeSet::new(),
+            made: now,
+            last_release: None,
+            lapses: None,
+        }
+    }
+}
+
+pub(in crate::core) fn subject(name: &str) -> String {
+    format!("requirement {name}")
+}
+
+/// For people.
+pub(in crate::core) fn seconds(time: Nanoseconds) -> f64 {
+    time as f64 / 1e9
+}

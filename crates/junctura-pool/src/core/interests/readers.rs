@@ -1,0 +1,301 @@
+//! Readers of requirements, members of groups, and the next object of a follow.
+
+use crate::core::clients::table::ClientTable;
+use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::interests::follow::{Following, Next};
+use crate::core::interests::group::{Member, place};
+use crate::core::interests::interest::Interest;
+use crate::core::interests::requirement::{Requirement, Whose};
+use crate::core::interests::table::InterestTable;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::State;
+use crate::core::objects::order::Incremental;
+use crate::core::objects::table::ObjectTable;
+
+impl InterestTable {
+    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    pub(in crate::core) fn wind(&mut self, timers: &mut Timers, id: u32) {
+        let now = timers.now;
+        let Some(requirement) = self.requirement_mut(id) else {
+            return;
+        };
+        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
+        let Whose::Named(named) = &mut requirement.whose else {
+            return;
+        };
+        if is_read || !named.users.is_empty() {
+            if named.lapses.take().is_some() {
+                timers.cancel(NOBODY, u64::from(id));
+            }
+        } else if let Some(time) = named.time_to_live {
+            let at = now.saturating_add(time);
+            named.lapses = Some(at);
+            timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
+        }
+    }
+
+    pub(in crate::core) fn read_requirement_by(&mut self, timers: &mut Timers, id: u32, follow: Option<u32>) {
+        if let Some(requirement) = self.requirement_mut(id) {
+            requirement.reader = follow;
+            self.wind(timers, id);
+        }
+    }
+
+    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    pub(in crate::core) fn end_use(&mut self, timers: &mut Timers, id: u32, client: u32, request: u64) {
+        if let Some(named) = self.named_mut(id) {
+            named.users.remove(&(client, request));
+            self.wind(timers, id);
+        }
+    }
+
+    pub(in crate::core) fn note_release(&mut self, timers: &Timers, id: u32) {
+        let now = timers.now;
+        if let Some(named) = self.named_mut(id) {
+            named.last_release = Some(now);
+        }
+    }
+
+    /// A demand waits through a requirement, or not any more.
+    pub(in crate::core) fn demand_waits(&mut self, timers: &mut Timers, requirement: u32, begins: bool) {
+        if let Some(through) = self.requirement_mut(requirement) {
+            through.demands = if begins {
+                through.demands + 1
+            } else {
+                through.demands - 1
+            };
+            self.wind(timers, requirement);
+        }
+    }
+
+    /// The follow that reads a requirement, if what comes now is for it.
+    pub(in crate::core) fn reader_that_takes(&self, id: u32) -> Option<u32> {
+        let reader = self.requirement_ref(id)?.reader?;
+        self.following_ref(reader)
+            .is_some_and(|following| !following.is_closing())
+            .then_some(reader)
+    }
+
+    /// A member that has room takes its place among the others.
+    pub(in crate::core) fn seat(&mut self, follow: u32) {
+        let Some(following) = self.following_ref(follow) else {
+            return;
+        };
+        if let (Some(member), Some(requirement)) = (&following.member, following.requirement)
+            && following.in_flight < following.window
+        {
+            let place = place(follow, member, following);
+            self.group_mut(requirement).map(|group| group.ready.insert(place));
+        }
+    }
+
+    pub(in crate::core) fn unseat(&mut self, follow: u32) {
+        let Some(following) = self.following_ref(follow) else {
+            return;
+        };
+        if let (Some(member), Some(requirement)) = (&following.member, following.requirement) {
+            let place = place(follow, member, following);
+            self.group_mut(requirement).map(|group| group.ready.remove(&place));
+        }
+    }
+
+    /// A member has one less in hand.
+    pub(in crate::core) fn take_out_of_hand(&mut self, follow: u32) {
+        self.unseat(follow);
+        if let Some(following) = self.following(follow) {
+            following.in_flight -= 1;
+        }
+        self.seat(follow);
+    }
+
+    /// Whose turn it is. Those whose client may hold no more step aside until it releases something.
+    pub(in crate::core) fn next_member(&mut self, clients: &mut ClientTable, id: u32) -> Option<u32> {
+        loop {
+            let &(_, _, follow) = self.group_ref(id)?.ready.first()?;
+            let client = self.following_ref(follow)?.client;
+            if clients.may_hold_more(client) {
+                return Some(follow);
+            }
+            self.group_mut(id)?.ready.pop_first();
+            clients.get_mut(client)?.paused.insert(follow);
+        }
+    }
+
+    /// A version waits in a group again.
+    pub(in crate::core) fn wait_again(&mut self, id: u32, sequence: u64) {
+        if let Some(group) = self.group_mut(id) {
+            group.waiting.insert(sequence);
+            self.stir(id);
+        }
+    }
+
+    /// When this event is over, a group is to be looked after: something waits again, or does not any more.
+    pub(in crate::core) fn stir(&mut self, id: u32) {
+        if !self.stirred.contains(&id) {
+            self.stirred.push(id);
+        }
+    }
+
+    /// Who is told for a group: the member that has been there longest.
+    pub(in crate::core) fn spokesman(&self, requirement: &Requirement) -> Option<&Following> {
+        self.following_ref(requirement.group.as_ref()?.members.first()?)
+    }
+
+    /// Who shares a group, for people.
+    pub(in crate::core) fn members_of(&self, id: u32) -> String {
+        match self.group_ref(id).map_or(0, |group| group.members.len()) {
+            0 => "which has no members".to_owned(),
+            1 => "which has 1 member".to_owned(),
+            count => format!("which {count} members share"),
+        }
+    }
+
+    /// The follow that reads a requirement, or hears what is to be said to its members.
+    pub(in crate::core) fn reading(&self, requirement: &Requirement) -> Option<&Following> {
+        match requirement.reader {
+            Some(reader) => self.following_ref(reader),
+            None => self.spokesman(requirement),
+        }
+    }
+
+    /// The client that reads a requirement, or else whose it is.
+    pub(in crate::core) fn person_of(&self, requirement: &Requirement) -> Option<u32> {
+        match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => Some(following.client),
+            (None, Whose::Client { client, .. }) => Some(*client),
+            (None, Whose::Named(_)) => None,
+        }
+    }
+
+    /// Who reads a requirement, for people.
+    pub(in crate::core) fn reader_of(&self, clients: &ClientTable, id: u32) -> String {
+        let reading = self
+            .requirement_ref(id)
+            .and_then(|requirement| self.reading(requirement));
+        reading.map_or_else(|| "nobody".to_owned(), |following| clients.person(following.client))
+    }
+
+    /// Who made a requirement, or its name and who reads it, for people.
+    pub(in crate::core) fn owner_of(&self, clients: &ClientTable, id: u32) -> String {
+        let Some(requirement) = self.requirement_ref(id) else {
+            return "nobody".to_owned();
+        };
+        let selector = requirement.selectors.text();
+        match &requirement.whose {
+            Whose::Client { client, .. } => format!("{} requires {selector:?}", clients.person(*client)),
+            Whose::Named(named) if requirement.group.is_some() => {
+                format!("group {} ({selector:?}), {}", named.name, self.members_of(id))
+            }
+            Whose::Named(named) => format!(
+                "requirement {} ({selector:?}), which {} reads",
+                named.name,
+                self.reader_of(clients, id)
+            ),
+        }
+    }
+
+    /// Whom a requirement's gaps are told, if anybody is there.
+    pub(in crate::core) fn hearer(&self, requirement: &Requirement) -> Option<(u32, u64)> {
+        match (self.reading(requirement), &requirement.whose) {
+            (Some(following), _) => Some((following.client, following.request)),
+            (None, Whose::Client { client, request }) => Some((*client, *request)),
+            (None, Whose::Named(_)) => None,
+        }
+    }
+
+    pub(in crate::core) fn watch_queue(&mut self, objects: &mut ObjectTable, id: u32) {
+        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+            return;
+        };
+        let first = following.first_phase.iter().flat_map(Incremental::iter);
+        for object in first.chain(following.live.iter().copied()) {
+            objects[object].watchers += 1;
+        }
+    }
+
+    pub(in crate::core) fn next_of_phase(
+        &self,
+        objects: &ObjectTable,
+        id: u32,
+        phase: &mut Incremental,
+    ) -> Option<u32> {
+        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+            return None;
+        };
+        let sequence = |id: u32| objects[id].sequence;
+        phase.next(|a, b| match following.requirement {
+            Some(_) => sequence(a).cmp(&sequence(b)),
+            None => objects.compare(&following.sorting, a, b),
+        })
+    }
+
+    /// What comes next in a follow, as far as its window is open.
+    pub(in crate::core) fn next_of_follow(
+        &mut self,
+        objects: &ObjectTable,
+        clients: &mut ClientTable,
+        id: u32,
+    ) -> Option<Next> {
+        let following = self.following(id)?;
+        let (client, has_room) = (following.client, following.in_flight < following.window);
+        match &following.first_phase {
+            None if following.live.is_empty() => return following.is_closing().then_some(Next::Over),
+            Some(phase) if phase.is_empty() => {
+                following.first_phase = None;
+                return Some(Next::Live);
+            }
+            _ if !has_room => return None,
+            _ => {}
+        }
+        if !clients.may_hold_more(client) {
+            if let Some(state) = clients.get_mut(client) {
+                state.paused.insert(id);
+            }
+            return None;
+        }
+        let following = self.following(id)?;
+        if following.first_phase.is_none() {
+            return following.live.pop_front().map(Next::Later);
+        }
+        let mut phase = following.first_phase.take()?;
+        let next = self.next_of_phase(objects, id, &mut phase);
+        self.following(id)?.first_phase = Some(phase);
+        next.map(Next::First)
+    }
+
+    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
+    /// told of if that is gone. Where the newest does not match, nothing more would come.
+    pub(in crate::core) fn is_followed_by_newer(&self, objects: &ObjectTable, id: u32, object: u32) -> bool {
+        let object = &objects[object];
+        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+            return false;
+        };
+        if object.state != State::Superseded {
+            return false;
+        }
+        let newest = match objects.find_key(object.key) {
+            Some(Filed::Object(newest)) => objects[newest].record(),
+            Some(Filed::Tombstone(newest)) => objects.tombstones.record(objects.tombstones.get(newest)),
+            None => return false,
+        };
+        let selector = following.selectors.of(usize::from(object.schema));
+        selector.is_some_and(|selector| selector.matches(newest))
+    }
+
+    /// A member's follow is over. What its client has in hand stays with it.
+    pub(in crate::core) fn leave_group(
+        &mut self,
+        timers: &mut Timers,
+        id: u32,
+        requirement: u32,
+        member: &Member,
+        following: &Following,
+    ) {
+        if let Some(group) = self.group_mut(requirement) {
+            group.members.remove(id);
+            group.ready.remove(&place(id, member, following));
+            group.joining.remove(&(member.joined, id));
+        }
+        self.wind(timers, requirement);
+    }
+}

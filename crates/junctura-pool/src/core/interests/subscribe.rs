@@ -1,0 +1,23 @@
+//! Subscriptions: events about objects and clients, without payloads.
+
+use junctura_model::selector::SelectorSet;
+use junctura_wire::body::events;
+
+/// One subscription.
+pub(in crate::core) struct Subscription {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) selectors: SelectorSet,
+    pub(in crate::core) events: u32,
+}
+
+/// Where an object lies in a store, or why it does not.
+#[derive(Clone, Copy, Default)]
+pub(in crate::core) struct Where<'a> {
+    pub(in crate::core) location: Option<&'a str>,
+    pub(in crate::core) reason: &'a str,
+}
+
+/// What happens to objects after they were offered.
+pub(in crate::core) const LATER: u32 =
+    events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED | events::ARCHIVED | events::UNARCHIVED;

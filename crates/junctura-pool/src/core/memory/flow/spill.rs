@@ -1,0 +1,71 @@
+//! Payloads move to the file tier.
+
+use junctura_model::Result;
+use junctura_wire::body::events;
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::memory::spill::Leaving;
+use crate::core::objects::object::Place;
+
+impl Core {
+    /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
+    pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
+        self.begin(now);
+        let Some(done) = self
+            .memory
+            .tier
+            .as_mut()
+            .and_then(|tier| tier.jobs.try_remove(job as usize))
+        else {
+            return;
+        };
+        if let Some(tier) = &mut self.memory.tier {
+            tier.bytes_underway -= done.length;
+        }
+        let mut has_moved = false;
+        match (done.object, outcome) {
+            (Some(id), Ok(checksum)) if self.objects[id].holders == 0 => {
+                self.move_out(id, done.at, checksum, fx);
+                has_moved = true;
+            }
+            (Some(id), outcome) => {
+                self.objects[id].leaving = Leaving::No;
+                self.memory.pause_after(&mut self.timers, outcome);
+                self.memory.may_be_spilled(&mut self.objects, id);
+            }
+            (None, outcome) => self.memory.pause_after(&mut self.timers, outcome),
+        }
+        if !has_moved {
+            self.memory.give_room_back(done.at, done.length, fx);
+        }
+        self.follow_up(fx);
+    }
+
+    /// An object's payload lies in the file from now on.
+    fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
+        let object = &mut self.objects[id];
+        object.leaving = Leaving::No;
+        object.checksum.get_or_insert(checksum);
+        let (from, length, is_staged) = (object.place, object.length, object.is_staged());
+        let to = Place::File { at };
+        object.place = to;
+        if is_staged {
+            self.bundles.pin(&self.memory, from, length, false);
+            self.bundles.pin(&self.memory, to, length, true);
+            // Others may wait for what only its bundle could free now.
+            self.memory.came_free = true;
+        }
+        self.memory
+            .vacate(&mut self.objects, &mut self.clients, &self.timers, id, from, fx);
+        if let Some(tier) = &mut self.memory.tier {
+            tier.count.objects += 1;
+            tier.count.written += 1;
+            tier.count.written_bytes += length;
+        }
+        if !is_staged {
+            self.tell_about_object(id, events::SPILLED, fx);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Clients that keep leased memory in which nothing lies while others wait for memory.
+
+use std::collections::btree_map::Entry;
+
+use crate::core::engine::timers::{Nanoseconds, Timers};
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::memory::shortage::Shortage;
+
+/// So many times longer than a client that sends requests, a client that sends none may keep memory that it was asked for: its
+/// program may be computing what it fills the memory with, and reads nothing meanwhile.
+const SILENT_TIMES: u64 = 10;
+
+/// A request that comes sooner after a client was asked for memory may have been sent before.
+const SENT_BEFORE: Nanoseconds = 1_000_000_000;
+
+/// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
+pub(in crate::core) struct Recall {
+    pub(in crate::core) since: Nanoseconds,
+    /// When it first sent a request since then.
+    pub(in crate::core) heard: Option<Nanoseconds>,
+}
+
+/// When those are looked for that keep others waiting.
+#[derive(Default)]
+pub(in crate::core) struct StuckWatch {
+    /// When the next look for stuck ones is due.
+    pub(in crate::core) looks: Option<Nanoseconds>,
+    /// Since when somebody waits for memory.
+    pub(in crate::core) waits_since: Option<Nanoseconds>,
+}
+
+impl PayloadMemory {
+    /// A client is asked for leased memory in which nothing lies.
+    pub(in crate::core) fn note_recall(&mut self, timers: &Timers, client: u32) {
+        if let Entry::Vacant(place) = self.recalled.entry(client) {
+            place.insert(Recall {
+                since: timers.now,
+                heard: None,
+            });
+            self.watch.looks = None;
+        }
+    }
+
+    /// A client sends a request: it could have read that it is asked for memory.
+    pub(in crate::core) fn note_heard(&mut self, timers: &Timers, client: u32) {
+        let now = timers.now;
+        let is_silent =
+            |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
+        if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
+            recall.heard = Some(now);
+            self.watch.looks = None;
+        }
+    }
+
+    pub(in crate::core) fn hoarding_after(&self) -> Nanoseconds {
+        let after = self.config.hoarding_after.unwrap_or(self.config.stuck_after);
+        u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(in crate::core) fn others_wait_since(&self, recall: &Recall) -> Nanoseconds {
+        recall.since.max(self.watch.waits_since.unwrap_or(recall.since))
+    }
+
+    /// Until when a client may keep what it was asked for.
+    pub(in crate::core) fn hoards_until(&self, client: u32, recall: &Recall) -> Nanoseconds {
+        let (since, after) = (self.others_wait_since(recall), self.hoarding_after());
+        if self.keeps_most_unused(client) {
+            return since.saturating_add(after);
+        }
+        let silent = since.saturating_add(after.saturating_mul(SILENT_TIMES));
+        let heard = recall.heard.map(|at| at.max(since).saturating_add(after));
+        heard.map_or(silent, |heard| heard.min(silent))
+    }
+
+    /// Whether a client leases more than half of the memory in segments in which it has never put anything: that is not what a
+    /// program leases to fill it.
+    pub(in crate::core) fn keeps_most_unused(&self, client: u32) -> bool {
+        let its = self.unused.iter().filter(|(_, owner)| **owner == client);
+        let bytes = its
+            .filter_map(|(&segment, _)| self.ledger.grant(segment))
+            .map(|grant| grant.bytes);
+        bytes.sum::<u64>() > self.config.budget_bytes / 2
+    }
+
+    /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
+    pub(in crate::core) fn hoarder(&self, timers: &Timers) -> Option<u32> {
+        let is_waited_for = |client: u32| {
+            let mut leases = self.waiting_leases.values().map(|lease| lease.client);
+            self.stalled.others_wait_for(Shortage::Payload, client) || leases.any(|other| other != client)
+        };
+        let is_late = |client: &u32| {
+            self.recalled
+                .get(client)
+                .is_some_and(|recall| self.hoards_until(*client, recall) <= timers.now)
+        };
+        let empty = self.ledger.recallable(0).map(|(client, _)| client);
+        empty.filter(is_late).find(|&client| is_waited_for(client))
+    }
+}

@@ -1,0 +1,257 @@
+//! The memory of one home machine: the budget and the ledger of payloads, who leases, who waits, and what moves to the file tier.
+//!
+//! It knows objects and clients by the tables that it is given, and could be one of several.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use junctura_memory::ledger::{self, Ledger};
+use junctura_model::Error;
+use junctura_wire::Reply;
+use junctura_wire::fixed::{self, OfferHead, Slot};
+
+use crate::core::clients::stat::MemoryStat;
+use crate::core::clients::table::ClientTable;
+use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::memory::eviction::Room;
+use crate::core::memory::hoarding::{Recall, StuckWatch};
+use crate::core::memory::lease_queue::{LeaseQueue, WaitingLease};
+use crate::core::memory::shortage::{Shortage, Stalled};
+use crate::core::memory::spill::{Leaving, Tier};
+use crate::core::objects::object::{Freed, Place};
+use crate::core::objects::offer::Refusal;
+use crate::core::objects::table::ObjectTable;
+use crate::{Config, Effects};
+
+/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
+const FIRST_TIMER: u64 = u64::MAX - 3;
+
+/// See the module's page.
+pub(in crate::core) struct PayloadMemory {
+    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) ledger: Ledger,
+    /// Where payloads go that memory has no room for, if there is such a place.
+    pub(in crate::core) tier: Option<Tier>,
+    /// In the order in which they began to wait.
+    pub(in crate::core) waiting_leases: LeaseQueue,
+    /// Clients whose offers wait.
+    pub(in crate::core) stalled: Stalled,
+    pub(in crate::core) eviction: Room,
+    /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
+    pub(in crate::core) recalled: BTreeMap<u32, Recall>,
+    /// Leased segments in which nothing was put since they were leased, and by whom they are.
+    pub(in crate::core) unused: BTreeMap<u32, u32>,
+    /// By segment: clients that may map it.
+    pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
+    /// Slots that are their clients' again.
+    pub(in crate::core) freed: Freed,
+    /// Memory may have come free in this event.
+    pub(in crate::core) came_free: bool,
+    pub(in crate::core) watch: StuckWatch,
+}
+
+impl PayloadMemory {
+    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+        Self {
+            ledger: Ledger::new(ledger::Limits {
+                segments_per_client: config.limits.segments_per_client as u32,
+                ..ledger::Limits::new(config.budget_bytes)
+            }),
+            tier: config.spill.as_ref().map(|spill| Tier::new(spill.limit_bytes)),
+            config: Arc::clone(config),
+            waiting_leases: LeaseQueue::default(),
+            stalled: Stalled::default(),
+            eviction: Room::default(),
+            recalled: BTreeMap::new(),
+            unused: BTreeMap::new(),
+            mapping: HashMap::new(),
+            freed: Freed::default(),
+            came_free: false,
+            watch: StuckWatch::default(),
+        }
+    }
+}
+
+impl PayloadMemory {
+    /// Whether a client whose lease waits has nothing else to go on with.
+    pub(in crate::core) fn is_stranded(&self, lease: &WaitingLease) -> bool {
+        let enough = lease.slots_before + 1;
+        self.ledger.free_slots(lease.client, lease.payload_bytes, enough) < enough
+    }
+
+    /// Clients with leased segments in which nothing lies are asked to give them back.
+    pub(in crate::core) fn recall_empty_segments(&mut self, timers: &Timers, fx: &mut impl Effects) {
+        for (client, segment) in self.ledger.recallable(0) {
+            self.recall_if_wanted(timers, client, segment, fx);
+        }
+    }
+
+    /// Nothing lies in a segment that is still leased: if somebody waits for memory, it is asked for. Not if all who wait
+    /// could use the slots of that very segment: they have them already.
+    pub(in crate::core) fn recall_if_wanted(
+        &mut self,
+        timers: &Timers,
+        client: u32,
+        segment: u32,
+        fx: &mut impl Effects,
+    ) {
+        let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
+        if self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.are_all(client, its_slots) {
+            fx.reply(client, 0, &Reply::Recall(segment));
+            self.note_recall(timers, client);
+        }
+    }
+
+    /// A segment that the ledger has forgotten goes, and whoever has it mapped is told.
+    pub(in crate::core) fn drop_segment(&mut self, clients: &mut ClientTable, segment: u32, fx: &mut impl Effects) {
+        self.unused.remove(&segment);
+        for client in self.mapping.remove(&segment).into_iter().flatten() {
+            if let Some(state) = clients.get_mut(client) {
+                state.segments.remove(&segment);
+                fx.reply(client, 0, &Reply::Dropped(segment));
+            }
+        }
+        fx.drop_segment(segment);
+    }
+
+    /// A client is gone that could map a segment.
+    pub(in crate::core) fn maps_no_more(&mut self, client: u32, segment: u32) {
+        if let Some(clients) = self.mapping.get_mut(&segment) {
+            clients.remove(&client);
+            if clients.is_empty() {
+                self.mapping.remove(&segment);
+            }
+        }
+    }
+
+    /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
+    pub(in crate::core) fn note_passed(&mut self, timers: &mut Timers, bytes: u64) {
+        if self.waiting_leases.note_passed(bytes) {
+            let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
+            timers.set(timers.now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
+        }
+    }
+
+    /// The first lease that waits may be another one since this event.
+    pub(in crate::core) fn watch_first_lease(&mut self, timers: &mut Timers) {
+        if self.waiting_leases.forgets_time() {
+            timers.cancel(NOBODY, FIRST_TIMER);
+        }
+    }
+
+    pub(in crate::core) fn somebody_waits_for_memory(&self) -> bool {
+        self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.is_empty()
+    }
+
+    /// The same, or for room for records: both are free when objects that a store has leave the pool.
+    pub(in crate::core) fn somebody_waits_for_room(&self) -> bool {
+        self.somebody_waits_for_memory() || self.stalled.wait_for(Shortage::Records)
+    }
+
+    pub(in crate::core) fn occupy(
+        &mut self,
+        objects: &mut ObjectTable,
+        client: u32,
+        head: &OfferHead,
+        flags: u16,
+        inline: &[u8],
+    ) -> std::result::Result<Place, Refusal> {
+        if !objects.has_room_for_record(head.record_length.get()) {
+            return Err(Refusal::Wait(Shortage::Records));
+        }
+        if flags & fixed::INLINE != 0 {
+            return if self.ledger.inline_reserve(inline.len() as u64) {
+                Ok(Place::Inline)
+            } else {
+                Err(Refusal::Wait(Shortage::Payload))
+            };
+        }
+        let (segment, slot) = (head.segment.get(), head.slot.get());
+        self.ledger
+            .occupy(client, segment, slot, head.length.get())
+            .map_err(Error::from)?;
+        if !self.recalled.is_empty() {
+            self.recalled.remove(&client);
+        }
+        if !self.unused.is_empty() {
+            self.unused.remove(&segment);
+        }
+        Ok(Place::Slot { segment, slot })
+    }
+
+    /// An object's payload does not lie there any more.
+    pub(in crate::core) fn vacate(
+        &mut self,
+        objects: &mut ObjectTable,
+        clients: &mut ClientTable,
+        timers: &Timers,
+        id: u32,
+        place: Place,
+        fx: &mut impl Effects,
+    ) {
+        let object = &mut objects[id];
+        match place {
+            Place::Freed => {}
+            Place::File { at } => {
+                let length = object.length;
+                self.leave_tier(at, length, fx);
+            }
+            Place::Inline => {
+                let inline = std::mem::take(&mut object.inline);
+                self.ledger.inline_free(inline.len() as u64);
+                objects.spare.keep(inline);
+                self.came_free = true;
+            }
+            Place::Slot { segment, slot } => {
+                let vacated = self.ledger.vacate(segment, slot);
+                if let Some(owner) = vacated.owner {
+                    let slot = Slot {
+                        segment: segment.into(),
+                        slot: slot.into(),
+                    };
+                    self.freed.note(owner, slot, fx);
+                    if vacated.emptied {
+                        self.freed.tell(fx);
+                        self.recall_if_wanted(timers, owner, segment, fx);
+                    }
+                } else if vacated.dropped {
+                    self.drop_segment(clients, segment, fx);
+                    self.came_free = true;
+                }
+            }
+        }
+    }
+
+    pub(in crate::core) fn free_payload(
+        &mut self,
+        objects: &mut ObjectTable,
+        clients: &mut ClientTable,
+        timers: &Timers,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        let object = &mut objects[id];
+        let place = std::mem::replace(&mut object.place, Place::Freed);
+        object.departs = None;
+        if object.leaving != Leaving::No {
+            self.give_up_writing(objects, id);
+        }
+        self.vacate(objects, clients, timers, id, place, fx);
+    }
+
+    pub(in crate::core) fn memory_stat(&self, objects: &ObjectTable) -> MemoryStat {
+        let sums = self.ledger.counters();
+        MemoryStat {
+            budget_bytes: self.config.budget_bytes,
+            used_bytes: self.ledger.used_bytes(),
+            segment_bytes: sums.leased_bytes,
+            inline_bytes: sums.inline_bytes,
+            occupied_bytes: sums.occupied_bytes,
+            slots_occupied: sums.occupied_slots,
+            segments: u64::from(sums.segments),
+            leases_waiting: self.waiting_leases.len() as u64,
+            record_bytes: objects.record_bytes,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Clients whose offers wait, and for what.
+//!
+//! What is short decides what helps: payloads that move to the file tier free memory only; objects that a store has and that leave
+//! the pool free memory and room for records; neither makes requirements owe less.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+/// What an offer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Shortage {
+    /// Memory for payloads.
+    Payload,
+    /// Room for attributes, keys and index entries.
+    Records,
+    /// That requirements are owed less.
+    Owed,
+}
+
+impl Shortage {
+    pub(in crate::core) const ALL: [Self; 3] = [Self::Payload, Self::Records, Self::Owed];
+}
+
+/// See the module's page.
+#[derive(Default)]
+pub(in crate::core) struct Stalled {
+    /// In the order in which they began to wait.
+    clients: VecDeque<u32>,
+    /// For what the first waiting offer of each waits.
+    shortages: HashMap<u32, Shortage>,
+    /// How many clients wait for each.
+    counts: [usize; 3],
+}
+
+impl Stalled {
+    pub(in crate::core) fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+
+    /// Clients, in the order in which they began to wait.
+    pub(in crate::core) fn clients(&self) -> Vec<u32> {
+        self.clients.iter().copied().collect()
+    }
+
+    pub(in crate::core) fn shortage_of(&self, client: u32) -> Option<Shortage> {
+        self.shortages.get(&client).copied()
+    }
+
+    /// Whether somebody waits for this.
+    pub(in crate::core) fn wait_for(&self, shortage: Shortage) -> bool {
+        self.counts[shortage as usize] > 0
+    }
+
+    /// Whether a client other than this one waits for this.
+    pub(in crate::core) fn others_wait_for(&self, shortage: Shortage, client: u32) -> bool {
+        let own = usize::from(self.shortage_of(client) == Some(shortage));
+        self.counts[shortage as usize] > own
+    }
+
+    /// A client waits for this, from now on or instead of what it waited for; whether that is new.
+    pub(in crate::core) fn note(&mut self, client: u32, shortage: Shortage) -> bool {
+        let before = self.shortages.insert(client, shortage);
+        match before {
+            Some(before) => self.counts[before as usize] -= 1,
+            None => self.clients.push_back(client),
+        }
+        self.counts[shortage as usize] += 1;
+        before != Some(shortage)
+    }
+
+    pub(in crate::core) fn remove(&mut self, client: u32) {
+        if let Some(shortage) = self.shortages.remove(&client) {
+            self.counts[shortage as usize] -= 1;
+            self.clients.retain(|&stalled| stalled != client);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Choice of the archived object that leaves the pool next, and its time.
+
+use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::memory::eviction::{DOUBLED_MAX, ROUND, ROUND_TIMER};
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::memory::shortage::Shortage;
+use crate::core::objects::object::Place;
+use crate::core::objects::table::ObjectTable;
+
+impl PayloadMemory {
+    /// An object stays: if only retention keeps it, and a store has it, it is spare from now on.
+    pub(in crate::core) fn may_be_spare(&mut self, objects: &mut ObjectTable, id: u32) {
+        let object = &mut objects[id];
+        if object.archived.is_none() || !object.is_spare() {
+            return;
+        }
+        let sequence = object.sequence;
+        if let Some(archived) = object.archived.as_mut().filter(|archived| !archived.is_queued) {
+            archived.is_queued = true;
+            self.eviction.queue.push_back((id, sequence));
+            self.eviction.tidy(&objects.table);
+        }
+    }
+
+    /// Whether something in memory is spare.
+    pub(in crate::core) fn has_spare(&mut self, objects: &mut ObjectTable) -> bool {
+        self.first_spare(objects).is_some()
+    }
+
+    /// Who is next; what is not spare any more, or not in memory, leaves the queue on the way.
+    pub(in crate::core) fn first_spare(&mut self, objects: &mut ObjectTable) -> Option<u32> {
+        while let Some(&entry) = self.eviction.queue.front() {
+            let is_spare = is_spare_still(objects, entry);
+            if is_spare && !matches!(objects[entry.0].place, Place::File { .. }) {
+                return Some(entry.0);
+            }
+            self.eviction.queue.pop_front();
+            if is_spare {
+                self.eviction.in_file.push_back(entry);
+            }
+        }
+        None
+    }
+
+    /// Whether somebody who waits for memory has nothing to go on with, and more may leave in this round. When everybody has
+    /// been helped, the next is helped at once.
+    pub(in crate::core) fn is_to_help(&mut self) -> bool {
+        let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
+        let is_offer_stalled = [Shortage::Payload, Shortage::Records]
+            .into_iter()
+            .any(|shortage| self.stalled.wait_for(shortage));
+        if !is_offer_stalled && !is_somebody_stranded() {
+            self.eviction.left_bytes = 0;
+            return self.eviction.is_urged;
+        }
+        self.eviction.idle_rounds = 0;
+        let limits = self.ledger.limits();
+        self.eviction.left_bytes < limits.budget_bytes - limits.high_mark_bytes
+    }
+
+    /// While somebody waits, and more may leave, there is another round.
+    pub(in crate::core) fn watch_for_room(&mut self, timers: &mut Timers) {
+        if !self.eviction.has_spare() || !self.somebody_waits_for_room() {
+            return;
+        }
+        let at = timers
+            .now
+            .saturating_add(ROUND << self.eviction.idle_rounds.min(DOUBLED_MAX));
+        if self.eviction.next_round.is_none_or(|next| at < next) {
+            self.eviction.next_round = Some(at);
+            timers.set(at, NOBODY, ROUND_TIMER, Timer::Room);
+        }
+    }
+
+    /// Another round.
+    pub(in crate::core) fn go_round(&mut self) {
+        self.eviction.next_round = None;
+        self.eviction.left_bytes = 0;
+        self.eviction.idle_rounds += 1;
+        self.eviction.is_urged = true;
+    }
+}
+
+/// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
+pub(in crate::core) fn is_spare_still(objects: &mut ObjectTable, (id, sequence): (u32, u64)) -> bool {
+    let Some(object) = objects.get_mut(id) else {
+        return false;
+    };
+    if object.sequence != sequence {
+        return false;
+    }
+    let is_spare = object.is_spare();
+    if let Some(archived) = object.archived.as_mut().filter(|_| !is_spare) {
+        archived.is_queued = false;
+    }
+    is_spare
+}

@@ -1,0 +1,146 @@
+//! The file tier: what memory has no room for is written to a file, and read from there by whoever is given it.
+//!
+//! ```text
+//!             nobody holds it          memory is short: it is its turn               written, and still nobody holds it
+//!   in memory ---------------> queued ---------------------------------> being written ----------------> in the file
+//!       ^                        |                                          |
+//!       '------------------------'------------------------------------------'
+//!         somebody holds it (again), or the disk has refused it
+//! ```
+//! Memory is *short* when what lies in it is above the high mark, or somebody waits for it. What a store has leaves the pool then
+//! ([`crate::core::memory::eviction`]). When nothing of that is left in memory, go first, oldest first, the
+//! objects that only requirements keep, of the requirement that keeps most so; after them the objects that have lain in memory
+//! longest without being held. What somebody holds stays where it is. An object never comes back into memory: its consumers
+//! read it from the file, each in its own time.
+//!
+//! While something is being written nobody is broken for want of memory. A disk that refuses is left alone for a second;
+//! meanwhile, and when the tier is full, the pool is as one without it.
+
+use std::collections::VecDeque;
+
+use junctura_memory::Extents;
+use junctura_model::Error;
+use slab::Slab;
+
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::objects::object::Object;
+
+/// So much is being written at once, and no more than an eighth of the memory; one payload, however long, may always be.
+pub(in crate::core) const BYTES_AT_ONCE: u64 = 32 << 20;
+
+/// So many payloads are.
+pub(in crate::core) const JOBS_AT_ONCE: usize = 256;
+
+/// For so many the turn is settled at once.
+pub(in crate::core) const TURNS: usize = 64;
+
+/// How long a disk that has refused something is left alone.
+pub(in crate::core) const PAUSE: Nanoseconds = 1_000_000_000;
+
+/// The timer of the pause; requirements and bundles have those of smaller numbers.
+pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
+
+/// How an object stands to the file tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::core) enum Leaving {
+    /// It stays, or has left.
+    #[default]
+    No,
+    /// Its entry in the queue is the one with this number.
+    Queued(u32),
+    /// It is being written, as this job.
+    Underway(u32),
+}
+
+/// The accounts of the file tier.
+pub(in crate::core) struct Tier {
+    pub(in crate::core) extents: Extents,
+    pub(in crate::core) jobs: Slab<Job>,
+    pub(in crate::core) bytes_underway: u64,
+    /// Objects that nobody holds, with the numbers of their entries: those that have been so longest come first.
+    pub(in crate::core) queue: VecDeque<(u32, u32)>,
+    pub(in crate::core) entries: u32,
+    /// Whose turn it is next.
+    pub(in crate::core) turns: VecDeque<(u32, u32)>,
+    /// Nothing in the queue has fitted since room came free, or something came into the queue.
+    pub(in crate::core) is_stuck: bool,
+    /// The disk has refused something, and is left alone.
+    pub(in crate::core) is_paused: bool,
+    pub(in crate::core) refusal: Option<Error>,
+    pub(in crate::core) count: Counters,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(in crate::core) struct Counters {
+    pub(in crate::core) objects: u64,
+    pub(in crate::core) written: u64,
+    pub(in crate::core) written_bytes: u64,
+    pub(in crate::core) refused: u64,
+}
+
+pub(in crate::core) struct Job {
+    /// `None`: it was given up meanwhile.
+    pub(in crate::core) object: Option<u32>,
+    pub(in crate::core) at: u64,
+    pub(in crate::core) length: u64,
+}
+
+impl Tier {
+    pub(in crate::core) fn new(limit_bytes: u64) -> Self {
+        Self {
+            extents: Extents::new(limit_bytes),
+            jobs: Slab::new(),
+            bytes_underway: 0,
+            queue: VecDeque::new(),
+            entries: 0,
+            turns: VecDeque::new(),
+            is_stuck: false,
+            is_paused: false,
+            refusal: None,
+            count: Counters::default(),
+        }
+    }
+
+    pub(in crate::core) fn enter(&mut self, id: u32, object: &mut Object) {
+        self.entries = self.entries.wrapping_add(1);
+        object.leaving = Leaving::Queued(self.entries);
+        self.queue.push_back((id, self.entries));
+        self.is_stuck = false;
+    }
+
+    /// Leaves out what is not to be spilled any more, at the front always and elsewhere now and then: so the queue is never
+    /// much longer than there are objects.
+    pub(in crate::core) fn tidy(&mut self, objects: &mut Slab<Object>) {
+        while let Some(&entry) = self.queue.front()
+            && !still_stands(objects, entry)
+        {
+            self.queue.pop_front();
+        }
+        if self.queue.len() > 2 * objects.len() + TURNS {
+            self.queue.retain(|&entry| still_stands(objects, entry));
+        }
+    }
+
+    pub(in crate::core) fn may_write_more(&self, bytes_at_once: u64) -> bool {
+        self.jobs.is_empty() || (self.bytes_underway < bytes_at_once && self.jobs.len() < JOBS_AT_ONCE)
+    }
+
+    pub(in crate::core) fn limit_bytes(&self) -> u64 {
+        self.extents.limit_bytes()
+    }
+}
+
+/// Whether an entry of the queue is still its object's. That of an object which is held ends here: it comes into the queue
+/// again when nobody holds it.
+pub(in crate::core) fn still_stands(objects: &mut Slab<Object>, (id, entry): (u32, u32)) -> bool {
+    let Some(object) = objects.get_mut(id as usize) else {
+        return false;
+    };
+    if object.leaving != Leaving::Queued(entry) {
+        return false;
+    }
+    if object.holders > 0 {
+        object.leaving = Leaving::No;
+    }
+    object.holders == 0
+}

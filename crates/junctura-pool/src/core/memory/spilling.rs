@@ -1,0 +1,225 @@
+//! Choice of the payload that is written to the file tier next, and its time.
+
+use std::collections::VecDeque;
+
+use junctura_model::Result;
+
+use crate::core::clients::stat::SpillStat;
+use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::interests::table::InterestTable;
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::memory::spill::{BYTES_AT_ONCE, Job, Leaving, PAUSE, PAUSE_TIMER, TURNS, Tier, still_stands};
+use crate::core::objects::object::Place;
+use crate::core::objects::table::ObjectTable;
+use crate::{Effects, SpillFrom, SpillJob};
+
+impl PayloadMemory {
+    /// An object stays: if nobody holds it, it may be spilled from now on.
+    pub(in crate::core) fn may_be_spilled(&mut self, objects: &mut ObjectTable, id: u32) {
+        let Some(tier) = &mut self.tier else { return };
+        let object = &mut objects[id];
+        let is_in_memory = matches!(object.place, Place::Inline | Place::Slot { .. });
+        let may_leave = object.holders == 0 && object.leaving == Leaving::No && object.departs.is_none();
+        if is_in_memory && object.length > 0 && may_leave {
+            tier.enter(id, object);
+            tier.tidy(&mut objects.table);
+        }
+    }
+
+    /// Whether the file tier is at work for those who wait for memory.
+    pub(in crate::core) fn is_spilling(&self) -> bool {
+        self.tier.as_ref().is_some_and(|tier| !tier.jobs.is_empty())
+    }
+
+    pub(in crate::core) fn is_to_spill(&self) -> bool {
+        let Some(tier) = &self.tier else { return false };
+        let limits = self.ledger.limits();
+        let bytes_at_once = BYTES_AT_ONCE.min(limits.budget_bytes - limits.high_mark_bytes);
+        let may_write = !tier.is_paused && !tier.is_stuck && tier.may_write_more(bytes_at_once);
+        may_write && !self.eviction.has_spare() && self.is_memory_short()
+    }
+
+    pub(in crate::core) fn is_memory_short(&self) -> bool {
+        self.is_above_high_mark() || self.somebody_waits_for_memory()
+    }
+
+    /// Whether more lies in memory, and is not on its way to the file tier, than should.
+    pub(in crate::core) fn is_above_high_mark(&self) -> bool {
+        let (sums, limits) = (self.ledger.counters(), self.ledger.limits());
+        let leaves = self.tier.as_ref().map_or(0, |tier| tier.bytes_underway);
+        (sums.occupied_bytes + sums.inline_bytes).saturating_sub(leaves) > limits.high_mark_bytes
+    }
+
+    /// Whether memory is short, and the file tier has no room for anything of it.
+    pub(in crate::core) fn is_tier_full(&self) -> bool {
+        let is_full = |tier: &Tier| tier.is_stuck && !tier.is_paused && !tier.queue.is_empty() && tier.jobs.is_empty();
+        self.tier.as_ref().is_some_and(is_full) && self.is_memory_short()
+    }
+
+    /// Writes as much as is to be written at once, if memory is short; whether anything was begun.
+    pub(in crate::core) fn spill(
+        &mut self,
+        objects: &mut ObjectTable,
+        interests: &InterestTable,
+        fx: &mut impl Effects,
+    ) -> bool {
+        let mut has_begun = false;
+        while self.is_to_spill() && self.spill_next(objects, interests, fx) {
+            has_begun = true;
+        }
+        has_begun
+    }
+
+    pub(in crate::core) fn spill_next(
+        &mut self,
+        objects: &mut ObjectTable,
+        interests: &InterestTable,
+        fx: &mut impl Effects,
+    ) -> bool {
+        if self.spill_whose_turn_it_is(objects, fx) {
+            return true;
+        }
+        let turns = self.settle_turns(objects, interests);
+        let Some(tier) = &mut self.tier else { return false };
+        tier.turns = turns;
+        let has_begun = self.spill_whose_turn_it_is(objects, fx);
+        if !has_begun && let Some(tier) = &mut self.tier {
+            tier.is_stuck = true;
+        }
+        has_begun
+    }
+
+    pub(in crate::core) fn spill_whose_turn_it_is(&mut self, objects: &mut ObjectTable, fx: &mut impl Effects) -> bool {
+        while let Some(entry) = self.tier.as_mut().and_then(|tier| tier.turns.pop_front()) {
+            if still_stands(&mut objects.table, entry) && self.begin_to_spill(objects, entry.0, fx) {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(in crate::core) fn settle_turns(
+        &mut self,
+        objects: &mut ObjectTable,
+        interests: &InterestTable,
+    ) -> VecDeque<(u32, u32)> {
+        let Some(tier) = &mut self.tier else {
+            return VecDeque::new();
+        };
+        tier.tidy(&mut objects.table);
+        if tier.queue.is_empty() {
+            return VecDeque::new();
+        }
+        let mut turns = interests.largest_holding(objects);
+        let objects = &mut objects.table;
+        let queue = self.tier.iter().flat_map(|tier| tier.queue.iter().copied());
+        turns.extend(queue.filter(|&entry| still_stands(objects, entry)).take(TURNS));
+        turns
+    }
+
+    /// Whether there is room for an object in the tier; if so, it is being written from now on.
+    pub(in crate::core) fn begin_to_spill(
+        &mut self,
+        objects: &mut ObjectTable,
+        id: u32,
+        fx: &mut impl Effects,
+    ) -> bool {
+        let (Some(tier), object) = (&mut self.tier, &mut objects[id]) else {
+            return false;
+        };
+        let length = object.length;
+        let from = match object.place {
+            Place::Inline => SpillFrom::Bytes(&object.inline),
+            Place::Slot { segment, slot } => match self.ledger.offset(segment, slot) {
+                Some(offset) => SpillFrom::Segment { segment, offset },
+                None => return false,
+            },
+            Place::File { .. } | Place::Freed => return false,
+        };
+        let Some(at) = tier.extents.take(length) else {
+            return false;
+        };
+        let new = Job {
+            object: Some(id),
+            at,
+            length,
+        };
+        let job = tier.jobs.insert(new) as u32;
+        tier.bytes_underway += length;
+        object.leaving = Leaving::Underway(job);
+        fx.spill(SpillJob { job, from, length, at });
+        true
+    }
+
+    pub(in crate::core) fn pause_after(&mut self, timers: &mut Timers, outcome: Result<u32>) {
+        let (Some(tier), Err(error)) = (&mut self.tier, outcome) else {
+            return;
+        };
+        tier.count.refused += 1;
+        tier.refusal = Some(error);
+        tier.is_paused = true;
+        let at = timers.now.saturating_add(PAUSE);
+        timers.set(at, NOBODY, PAUSE_TIMER, Timer::Pause);
+    }
+
+    /// The disk is tried again.
+    pub(in crate::core) fn end_pause(&mut self) {
+        if let Some(tier) = &mut self.tier {
+            tier.is_paused = false;
+            tier.is_stuck = false;
+        }
+    }
+
+    /// Nobody needs an object's payload any more, which is being written: what comes of that is given back.
+    pub(in crate::core) fn give_up_writing(&mut self, objects: &mut ObjectTable, id: u32) {
+        let leaving = std::mem::take(&mut objects[id].leaving);
+        if let (Some(tier), Leaving::Underway(job)) = (&mut self.tier, leaving)
+            && let Some(job) = tier.jobs.get_mut(job as usize)
+        {
+            job.object = None;
+        }
+    }
+
+    /// A payload leaves the file.
+    pub(in crate::core) fn leave_tier(&mut self, at: u64, length: u64, fx: &mut impl Effects) {
+        if let Some(tier) = &mut self.tier {
+            tier.count.objects -= 1;
+        }
+        self.give_room_back(at, length, fx);
+    }
+
+    pub(in crate::core) fn give_room_back(&mut self, at: u64, length: u64, fx: &mut impl Effects) {
+        if let Some(tier) = &mut self.tier {
+            tier.extents.give(at, length);
+            tier.is_stuck = false;
+            fx.unspill(at, length);
+        }
+    }
+
+    /// What the file tier has to do with it that memory is full.
+    pub(in crate::core) fn tier_text(&self) -> Option<String> {
+        let (tier, spill) = (self.tier.as_ref()?, self.config.spill.as_ref()?);
+        let (taken, limit) = (tier.extents.taken_bytes(), tier.limit_bytes());
+        let refusal = tier.refusal.as_ref().filter(|_| tier.is_paused);
+        let refusal = refusal.map_or_else(String::new, |error| format!(", and refused more: {}", error.cause()));
+        let directory = spill.directory.display();
+        Some(format!(
+            "the file tier in {directory} holds {taken} of {limit} bytes{refusal}"
+        ))
+    }
+
+    pub(in crate::core) fn spill_stat(&self) -> Option<SpillStat> {
+        let (tier, spill) = (self.tier.as_ref()?, self.config.spill.as_ref()?);
+        Some(SpillStat {
+            directory: spill.directory.display().to_string(),
+            limit_bytes: tier.limit_bytes(),
+            used_bytes: tier.extents.taken_bytes(),
+            objects: tier.count.objects,
+            underway: tier.jobs.len() as u64,
+            written: tier.count.written,
+            written_bytes: tier.count.written_bytes,
+            refused: tier.count.refused,
+            refusal: tier.refusal.as_ref().map(ToString::to_string),
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Objects become tombstones, and tombstones are forgotten.
+
+use junctura_model::selector::SelectorSet;
+
+use crate::Effects;
+use crate::core::clients::stat::Counters;
+use crate::core::containers::linked_queue::Links;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::flow::demand_probe::Declined;
+use crate::core::interests::flow::follow::send_gap;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::Why;
+use crate::core::objects::table::ObjectTable;
+use crate::core::objects::tombstone::{Missed, Tombstone, surplus};
+
+impl ObjectTable {
+    /// Whether a key stands for a marker, and nothing else.
+    pub(in crate::core) fn is_marker(&self, filed: Filed) -> bool {
+        matches!(filed, Filed::Tombstone(id) if self.tombstones.get(id).why.is_none())
+    }
+
+    pub(in crate::core) fn forget_marker(&mut self, filed: Filed) {
+        if let Filed::Tombstone(id) = filed {
+            self.dig_up(id);
+        }
+    }
+
+    /// Remembers an object that has just gone: from now on its key stands for the tombstone.
+    pub(in crate::core) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
+        let object = &self.table[id as usize];
+        let (key, dataset) = (object.key, object.dataset);
+        if !self.make_room_for_tombstone(dataset) {
+            self.unfile_key(key, Filed::Object(id));
+            return;
+        }
+        let object = &self.table[id as usize];
+        let place = object.archived.as_ref().and_then(|archived| archived.place.clone());
+        let record = self.tombstones.records.write(&object.record);
+        let record_bytes = object.record.len();
+        let tombstone = self.tombstones.add(Tombstone {
+            key,
+            sequence: object.sequence,
+            record,
+            schema: object.schema,
+            why: Some(why),
+            place,
+            dataset,
+            buried: now,
+            by_age: Links::default(),
+            in_dataset: Links::default(),
+        });
+        self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
+        self.weigh_tombstone(record_bytes);
+    }
+
+    /// Remembers that nothing wanted the object of a key, which stands for nothing.
+    pub(in crate::core) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: Declined<'_>) {
+        if !self.make_room_for_tombstone(dataset) || !self.has_room_for_record(declined.record.len() as u32) {
+            return;
+        }
+        let record = self.tombstones.records.write(declined.record);
+        let marker = self.tombstones.add(Tombstone {
+            key,
+            sequence: 0,
+            record,
+            schema: declined.schema,
+            why: None,
+            place: None,
+            dataset,
+            buried: now,
+            by_age: Links::default(),
+            in_dataset: Links::default(),
+        });
+        self.file(key, Filed::Tombstone(marker));
+        self.weigh_tombstone(declined.record.len());
+    }
+
+    /// False where none is to be kept.
+    pub(in crate::core) fn make_room_for_tombstone(&mut self, dataset: u64) -> bool {
+        let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
+        if in_dataset_max == 0 || all_max == 0 {
+            return false;
+        }
+        if self.tombstones.of_dataset(dataset) >= in_dataset_max {
+            self.dig_up_all(&self.tombstones.oldest_of(dataset, surplus(in_dataset_max)));
+        } else if self.tombstones.len() >= all_max {
+            self.dig_up_all(&self.tombstones.oldest(surplus(all_max)));
+        }
+        true
+    }
+
+    /// Forgets the oldest of them, so many at most; false where there are none.
+    pub(in crate::core) fn forget_some_tombstones(&mut self, count: usize) -> bool {
+        let oldest = self.tombstones.oldest(count);
+        self.dig_up_all(&oldest);
+        !oldest.is_empty()
+    }
+
+    /// Makes room for more than one, since what is known of old keys lies far apart in memory, and a processor fetches for
+    /// many at once in little more time than for one.
+    pub(in crate::core) fn dig_up_all(&mut self, oldest: &[u32]) {
+        self.keys.fetch(
+            oldest
+                .iter()
+                .map(|&id| (self.tombstones.get(id).key, Filed::Tombstone(id))),
+        );
+        for &id in oldest {
+            self.dig_up(id);
+        }
+    }
+
+    /// Forgets a tombstone: its key is offered again, or it is too old, or there are too many.
+    pub(in crate::core) fn dig_up(&mut self, id: u32) {
+        let tombstone = self.tombstones.remove(id);
+        self.unfile_key(tombstone.key, Filed::Tombstone(id));
+        self.weigh_tombstone_no_more(self.tombstones.records.read(tombstone.record).len());
+        self.tombstones.records.erase(tombstone.record);
+        self.forget_place(tombstone.place);
+    }
+
+    pub(in crate::core) fn tombstones_after(&self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
+        let is_missed = |tombstone: &Tombstone| {
+            tombstone.sequence > since
+                && selectors
+                    .of(usize::from(tombstone.schema))
+                    .is_some_and(|one| one.matches(self.tombstones.record(tombstone)))
+        };
+        let all = self.tombstones.table.iter();
+        all.filter(|(_, tombstone)| is_missed(tombstone))
+            .map(|(id, _)| id as u32)
+            .collect()
+    }
+
+    /// Tells a follow what it has missed.
+    pub(in crate::core) fn tell_missed(
+        &mut self,
+        count: &mut Counters,
+        client: u32,
+        request: u64,
+        missed: &[Missed],
+        fx: &mut impl Effects,
+    ) {
+        let why = |missed: Missed| match missed {
+            Missed::Gone(id) => self.tombstones.get(id).why,
+            Missed::Departing(id) => self.table[id as usize].departs.or(Some(Why::Expired)),
+        };
+        for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
+            let names = same.iter().map(|&missed| match missed {
+                Missed::Gone(id) => self.tombstones.name(id),
+                Missed::Departing(id) => self.table[id as usize].name(),
+            });
+            let reason = why(same[0]).map_or("", Why::name);
+            send_gap(count, client, request, names, reason, fx);
+        }
+    }
+
+    pub(in crate::core) fn forget_old_tombstones(&mut self, now: Nanoseconds) {
+        let age = self.config.tombstone_age;
+        while self.tombstones.next_expiry(age).is_some_and(|at| at <= now)
+            && let Some(oldest) = self.tombstones.by_age.first()
+        {
+            self.dig_up(oldest);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Objects whose time is over leave.
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::objects::object::Until;
+
+impl Core {
+    /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
+    /// of sight ([`crate::core::deferred`]).
+    pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
+        self.memory.freed.gathers = true;
+        while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+            && self.deferred.take_turn()
+            && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
+        {
+            let object = &mut self.objects[id];
+            object.until = Until::Over;
+            if object.departs.is_none() {
+                self.settle(id, fx);
+            }
+            self.objects.expiries.tidy(&self.objects.table);
+        }
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
+    }
+}

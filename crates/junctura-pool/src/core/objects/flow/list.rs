@@ -1,0 +1,110 @@
+//! Lists, page by page.
+
+use junctura_model::Result;
+use junctura_wire::body::List;
+use junctura_wire::fixed::{ListedHead, SPILLED};
+use junctura_wire::{Listed, Reply};
+use zerocopy::IntoBytes;
+
+use crate::Effects;
+use crate::core::bundles::staged_flag;
+use crate::core::clients::client::Pending;
+use crate::core::clients::listing::Listing;
+use crate::core::engine::Core;
+use crate::core::objects::object::Place;
+
+const OBJECTS_PER_PAGE: usize = 1000;
+
+impl Core {
+    pub(in crate::core) fn list(
+        &mut self,
+        client: u32,
+        request: u64,
+        list: &List<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let selectors = self.interests.selectors(&list.selector)?;
+        let sorting = self.objects.sorting(&list.order)?;
+        let among = list
+            .bundle
+            .as_deref()
+            .map(|path| self.bundles.bundles_under(path))
+            .transpose()?;
+        let mut found = self.sorted_matches(&selectors);
+        if list.incomplete {
+            found.extend(self.bundles.staged_matches(&self.objects, &selectors));
+        }
+        if let Some(among) = among {
+            found.retain(|id| among.contains(&self.objects[id].bundle));
+        }
+        self.clients.may_ask(client, request)?;
+        let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
+        self.clients.weigh_asked(client, bytes)?;
+        let listing = Listing {
+            sorting,
+            rest: found,
+            bytes,
+        };
+        self.clients
+            .add_pending(client, request, Pending::List(Box::new(listing)))?;
+        fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        if let Some(Pending::List(listing)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) {
+            for object in listing.rest.iter() {
+                self.objects[object].watchers += 1;
+            }
+        }
+        self.more(client, request, fx);
+        Ok(())
+    }
+
+    pub(in crate::core) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+        if let Some(mut listing) = self.clients.take_listing(client, request) {
+            self.send_page(client, request, &mut listing, fx);
+            self.clients.put_listing(client, request, listing);
+        }
+    }
+
+    fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
+        let mut entries = Vec::new();
+        for _ in 0..OBJECTS_PER_PAGE {
+            let Some(id) = listing.rest.next(|a, b| self.objects.compare(&listing.sorting, a, b)) else {
+                break;
+            };
+            let object = &self.objects[id];
+            let staged = staged_flag(object.sequence);
+            let is_in_file = matches!(object.place, Place::File { .. });
+            let spilled = if is_in_file { SPILLED } else { 0 };
+            let head = ListedHead {
+                sequence: if staged == 0 { object.sequence } else { object.bundle }.into(),
+                schema: object.schema.into(),
+                flags: (staged | spilled).into(),
+                record_length: (object.record.len() as u32).into(),
+                length: object.length.into(),
+            };
+            entries.extend_from_slice(head.as_bytes());
+            entries.extend_from_slice(&object.record);
+            self.objects.unwatch(id);
+            if entries.len() > junctura_wire::frame::BODY_BYTES_MAX / 2 {
+                break;
+            }
+        }
+        fx.reply(
+            client,
+            request,
+            &Reply::Listed(Listed {
+                last: listing.rest.is_empty(),
+                entries: &entries,
+            }),
+        );
+    }
+
+    /// Ends a list early. Its client's request is the caller's to settle.
+    pub(in crate::core) fn drop_list(&mut self, client: u32, request: u64) {
+        if let Some(mut listing) = self.clients.take_listing(client, request) {
+            self.clients.weigh_asked_no_more(client, listing.bytes);
+            for object in listing.rest.take_all() {
+                self.objects.unwatch(object);
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Flows of objects over all tables, from the offer to the removal.
+
+pub(in crate::core) mod expiry;
+pub(in crate::core) mod list;
+pub(in crate::core) mod missed;
+pub(in crate::core) mod offer;
+pub(in crate::core) mod removal;
+pub(in crate::core) mod retention;
+pub(in crate::core) mod withdraw;

@@ -1,0 +1,355 @@
+//! Offers: an object comes in, is checked, becomes visible whole, and is given to everyone who wants it.
+
+use junctura_model::{Code, Error, RecordRef, Result, SameKey};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, events};
+use junctura_wire::fixed::{self, OfferHead};
+
+use crate::Effects;
+use crate::core::clients::client::milliseconds;
+use crate::core::engine::Core;
+use crate::core::interests::flow::demand_probe::{Declined, not_wanted};
+use crate::core::memory::shortage::Shortage;
+use crate::core::memory::spill::Leaving;
+use crate::core::objects::key_table::Filed;
+use crate::core::objects::object::{Keep, Object, Place, State, Until};
+use crate::core::objects::offer::{Content, Examined, Refusal, Taken};
+
+impl Core {
+    /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
+    /// client that has its bundle open, if it is for one.
+    pub(in crate::core) fn offer(
+        &mut self,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) {
+        let waits = self
+            .clients
+            .get(client)
+            .is_some_and(|state| !state.waiting_offers.is_empty());
+        let outcome = if waits {
+            let examined = self.examine(client, content);
+            let shortage = self.memory.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
+        } else {
+            self.take_up(client, number, bundle, content, fx)
+        };
+        match outcome {
+            Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
+            Err(Refusal::Wait(shortage)) => {
+                match self
+                    .clients
+                    .wait_for_memory(&mut self.timers, &mut self.count, client, number, bundle, content)
+                {
+                    Ok(()) => self.stall(client, shortage, fx),
+                    Err(error) => self.fail(client, number, &error, fx),
+                }
+            }
+            Err(Refusal::Failed(error)) => self.fail(client, number, &error, fx),
+        }
+    }
+
+    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    fn acknowledge(
+        &mut self,
+        (client, number, bundle): (u32, u64, Option<u64>),
+        taken: Taken,
+        head: OfferHead,
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Offered(taken.sequence));
+        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
+            return;
+        }
+        match bundle.and_then(|through| self.clients.bundle_of(client, through).ok()) {
+            None => self.await_archive(client, number, taken, fx),
+            Some(bundle) => self.answer_completing((client, number), bundle, 0, fx),
+        }
+    }
+
+    fn take_up(
+        &mut self,
+        client: u32,
+        number: u64,
+        bundle: Option<u64>,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<Taken, Refusal> {
+        let taken = match bundle {
+            None => self.publish(client, content, fx),
+            Some(bundle) => self.stage(client, number, bundle, content, fx),
+        };
+        // Before the next offer of the same event, which may be of the same key.
+        if self.retention.has_news() {
+            self.let_unneeded_go(fx);
+        }
+        taken
+    }
+
+    /// Whether an offer is one, whatever else there is in the pool.
+    pub(in crate::core) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
+        let Content { head, record, inline } = content;
+        let number = head.schema.get();
+        let identity = self.objects.identify(number, record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        let keep = self.keep(client, &head, RecordRef::trusted(record))?;
+        Ok(Examined { identity, keep })
+    }
+
+    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    fn keep(&self, client: u32, head: &OfferHead, record: RecordRef<'_>) -> Result<Keep> {
+        let (flags, given) = (head.flags.get(), head.releases.get());
+        if flags & fixed::DEFAULT_RETENTION != 0 {
+            let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
+            Ok(self.retention.keep(retention))
+        } else if flags & fixed::FOR_A_TIME != 0 {
+            if given == 0 {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
+            }
+            Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::TOGETHER != 0 {
+            Ok(Keep::Together)
+        } else if flags & fixed::BY_CONSUMERS != 0 {
+            self.clients.consumers_of(client, given).map(Keep::ReleasedBy)
+        } else if given == 0 {
+            Ok(Keep::UntilWithdrawn)
+        } else {
+            Ok(Keep::Released(given))
+        }
+    }
+
+    /// Makes an object visible, or says why not; when it fails, nothing has changed.
+    fn publish(
+        &mut self,
+        client: u32,
+        content: Content<'_>,
+        fx: &mut impl Effects,
+    ) -> std::result::Result<Taken, Refusal> {
+        let examined = self.examine(client, content)?;
+        if examined.keep == Keep::Together {
+            let cause = "only what is in a bundle can stay as long as the others of it";
+            return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
+        }
+        let identity = examined.identity;
+        self.see_off_key(identity.key, fx);
+        let Content { head, record, inline } = content;
+        if identity.on_same_key == SameKey::Reject {
+            self.bundles.refuse_second(&self.objects, identity.key, content)?;
+        }
+        let (schema, length) = (head.schema.get(), head.length.get());
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.interests.count_wanting(schema, record) == 0 {
+            let declined = Declined { schema, record, length };
+            self.decline(client, identity, declined, fx);
+            return Err(not_wanted(&self.objects.key_text(schema, record)).into());
+        }
+        self.objects.may_hold_another_object()?;
+        if !self.interests.may_be_owed(schema, record) {
+            return Err(Refusal::Wait(Shortage::Owed));
+        }
+        let place = self
+            .memory
+            .occupy(&mut self.objects, client, &head, head.flags.get(), inline)?;
+
+        // Only now: what was known of the key may have made room for the record.
+        if let Some(earlier) = self.objects.find_key(identity.key) {
+            self.supersede(earlier, fx);
+        }
+        self.objects.sequence += 1;
+        let sequence = self.objects.sequence;
+        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        self.objects[id].sequence = sequence;
+        self.appear(id, examined.keep, fx);
+        Ok(Taken { object: id, sequence })
+    }
+
+    /// Puts an object into the table; nobody sees it yet.
+    pub(in crate::core) fn insert_object(
+        &mut self,
+        client: u32,
+        Content { head, record, inline }: Content<'_>,
+        examined: &Examined,
+        place: Place,
+        state: State,
+    ) -> u32 {
+        let flags = head.flags.get();
+        let id = self.objects.table.insert(Object {
+            key: examined.identity.key,
+            dataset: examined.identity.dataset,
+            sequence: 0,
+            length: head.length.get(),
+            bundle: 0,
+            record: Vec::new(),
+            inline: Vec::new(),
+            place,
+            leaving: Leaving::No,
+            checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
+            producer: client,
+            rest: 0,
+            schema: head.schema.get(),
+            state,
+            until: Until::from(examined.keep),
+            archived: None,
+            departs: None,
+            released_by: Vec::new(),
+            holders: 0,
+            owed: 0,
+            watchers: 0,
+            is_indexed: false,
+        }) as u32;
+        // Only now: what was written on the way to other places would have to arrive there before the object could move to
+        // its own.
+        self.objects.weigh_object(record);
+        let object = &mut self.objects.table[id as usize];
+        object.record = self.objects.spare.filled(record);
+        object.inline = self.objects.spare.filled(inline);
+        if let Keep::ReleasedBy(consumers) = examined.keep {
+            self.retention.hold(consumers);
+        }
+        self.objects.index_some();
+        id
+    }
+
+    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
+        let object = &self.objects[id];
+        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
+        self.objects.file_key(key, id);
+        match keep {
+            Keep::For(time) => self
+                .objects
+                .expire_at(self.timers.now.saturating_add(time), id, sequence),
+            Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
+            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
+        }
+        self.objects.unindexed.push_back((id, sequence));
+        self.count.offered += 1;
+        self.count.offered_bytes += length;
+        self.count.visible += 1;
+        self.count.visible_bytes += length;
+        if let Some(state) = self.clients.get_mut(client) {
+            state.offered += 1;
+        }
+        self.announce(id, fx);
+        self.memory.may_be_spilled(&mut self.objects, id);
+    }
+
+    /// Who wants the new object gets it.
+    fn announce(&mut self, id: u32, fx: &mut impl Effects) {
+        let mut matched = std::mem::take(&mut self.interests.matched);
+        matched.clear();
+        let object = &self.objects[id];
+        let schema = usize::from(object.schema);
+        self.interests.matching[schema].matches(object.record(), &mut matched);
+        // A requirement is owed the object before anything is delivered through it.
+        if !self.interests.requirements.is_empty() {
+            let mut others = 0;
+            for at in 0..matched.len() {
+                let interest = matched[at];
+                if self.interests.requirement_ref(interest).is_some() {
+                    self.requirement_meets(interest, id, fx);
+                } else {
+                    matched[others] = interest;
+                    others += 1;
+                }
+            }
+            matched.truncate(others);
+        }
+        for &interest in &matched {
+            self.satisfy(interest, id, events::OFFERED, fx);
+        }
+        self.interests.matched = matched;
+    }
+
+    /// A newer version of the same key takes the place of `earlier`.
+    pub(in crate::core) fn supersede(&mut self, earlier: Filed, fx: &mut impl Effects) {
+        let earlier = match earlier {
+            Filed::Object(id) => id,
+            Filed::Tombstone(id) => {
+                self.objects.dig_up(id);
+                return;
+            }
+        };
+        self.hide(earlier, State::Superseded);
+        let object = &self.objects[earlier];
+        if object.owed > 0 {
+            self.objects.superseded.insert((object.key, earlier));
+        }
+        self.count.superseded += 1;
+        self.tell_about_removal(earlier, fx);
+        let key = self.objects[earlier].key;
+        self.objects.unfile_key(key, Filed::Object(earlier));
+        self.drop_superseded_claims(earlier);
+        self.settle(earlier, fx);
+    }
+
+    /// The first waiting offer of a client waits for this.
+    fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
+        if self.memory.stalled.note(client, shortage) && shortage == Shortage::Payload {
+            self.memory.recall_empty_segments(&self.timers, fx);
+        }
+    }
+
+    pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
+        let Some(state) = self.clients.get_mut(client) else {
+            return;
+        };
+        let waiting = &mut state.waiting_offers;
+        let Some(at) = waiting.iter().position(|offer| offer.number == number) else {
+            return;
+        };
+        let Some(offer) = waiting.remove(at) else { return };
+        self.clients.weigh_offer_no_more(client, &offer);
+        let error = self.pool_full(offer.inline.len() as u64);
+        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        self.pass_syncs_on(client, at, offer.syncs, fx);
+        self.memory.came_free = true;
+    }
+
+    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
+        while let Some(offer) = self
+            .clients
+            .get_mut(client)
+            .and_then(|state| state.waiting_offers.pop_front())
+        {
+            let outcome = match self.take_up(client, offer.number, offer.bundle, offer.content(), fx) {
+                Ok(taken) => Ok(taken),
+                Err(Refusal::Failed(error)) => Err(error),
+                Err(Refusal::Wait(shortage)) => {
+                    if let Some(state) = self.clients.get_mut(client) {
+                        state.waiting_offers.push_front(offer);
+                    }
+                    return self.stall(client, shortage, fx);
+                }
+            };
+            self.timers.cancel(client, offer.number);
+            self.clients.weigh_offer_no_more(client, &offer);
+            match outcome {
+                Ok(taken) => {
+                    self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);
+                }
+                Err(error) => self.fail(client, offer.number, &error, fx),
+            }
+            self.answer_syncs(client, offer.syncs, fx);
+        }
+        self.memory.stalled.remove(client);
+    }
+}
+
+fn check_length(length: u64, limit: u64) -> Result<()> {
+    if length <= limit {
+        return Ok(());
+    }
+    let cause = format!("{length} bytes; the pool takes {limit}");
+    Err(Error::new(Code::TooLarge, "payload", cause))
+}

@@ -1,0 +1,66 @@
+//! Removal of objects: from the listing, from memory, and from the table.
+
+use crate::Effects;
+use crate::core::engine::Core;
+use crate::core::objects::object::{State, Until, Why};
+
+impl Core {
+    /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
+    /// holds it or is owed it, out of mind when no reader has yet to be told.
+    pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(object) = self.objects.get(id) else {
+            return;
+        };
+        if object.owed > 0 && self.interests.may_charge() && !object.is_kept_by_retention() {
+            self.interests.charge(&self.objects, id);
+        }
+        let object = &self.objects[id];
+        if object.is_visible() && !object.is_retained() {
+            self.remove(id, Why::Expired, fx);
+        } else if object.is_visible() || object.is_staged() || object.owed > 0 {
+            self.memory.may_be_spilled(&mut self.objects, id);
+            self.memory.may_be_spare(&mut self.objects, id);
+        } else if object.holders == 0 {
+            self.memory
+                .free_payload(&mut self.objects, &mut self.clients, &self.timers, id, fx);
+            self.objects.forget_if_unneeded(id);
+        }
+    }
+
+    /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
+    pub(in crate::core) fn remove(&mut self, id: u32, why: Why, fx: &mut impl Effects) {
+        self.hide(id, State::Gone(why));
+        self.tell_about_removal(id, fx);
+        if self.objects[id].owed > 0 {
+            self.gap_requirements(id, why.name(), fx);
+        }
+        self.objects.bury(self.timers.now, id, why);
+        match why {
+            Why::Withdrawn => self.count.withdrawn += 1,
+            Why::Expired => self.count.expired += 1,
+            Why::Archived => self.count.dropped_archived += 1,
+        }
+        self.settle(id, fx);
+    }
+
+    /// Takes an object out of the listing; its key still stands for it, which the caller sees to.
+    pub(in crate::core) fn hide(&mut self, id: u32, state: State) {
+        let object = &mut self.objects[id];
+        object.state = state;
+        object.departs = None;
+        self.count.visible -= 1;
+        self.count.visible_bytes -= object.length;
+        self.objects.unindex(id);
+        let object = &self.objects[id];
+        let (until, bundle) = (object.until, object.bundle);
+        match until {
+            Until::Time(_) => self.objects.went_before_its_time(),
+            Until::Awaited { .. } => self.retention.await_no_more(&mut self.objects, id),
+            Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
+        }
+        if bundle > 0 {
+            self.bundles
+                .one_fewer_of(&self.objects, &self.timers, bundle, id, until == Until::Together);
+        }
+    }
+}

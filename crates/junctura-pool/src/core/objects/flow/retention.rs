@@ -1,0 +1,106 @@
+//! Objects end their wait for names.
+
+use junctura_model::{Code, Consumers, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body;
+use slab::Slab;
+
+use crate::Effects;
+use crate::core::deferred::Part;
+use crate::core::engine::Core;
+use crate::core::interests::interest::Interest;
+use crate::core::objects::retention_by_name::AwaitedNames;
+
+impl Core {
+    /// Numbers the names that a client's offers may be retained for.
+    pub(in crate::core) fn number_consumers(
+        &mut self,
+        client: u32,
+        request: u64,
+        consumers: &body::Consumers,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
+        let limits = &self.config.limits;
+        let standing = &self.interests.named;
+        let Some(state) = self.clients.get_mut(client) else {
+            return Ok(());
+        };
+        let known = self.retention.numbers.get(&names);
+        let number = known.and_then(|known| state.consumers.iter().position(|set| set == known));
+        let number = match number {
+            Some(number) => number,
+            None if state.consumers.len() >= limits.consumers_per_client => {
+                let cause = format!("a client may name {} sets", limits.consumers_per_client);
+                return Err(Error::new(Code::LimitExceeded, "retention", cause));
+            }
+            None => {
+                let awaited = &mut self.retention;
+                let set = awaited.find_or_make(&names, limits.consumers, |name| {
+                    standing
+                        .get(name)
+                        .is_some_and(|&id| has_begun(&self.interests.table, id))
+                })?;
+                self.retention.hold(set);
+                state.consumers.push(set);
+                state.consumers.len() - 1
+            }
+        };
+        fx.reply(client, request, &Reply::Done(number as u64));
+        Ok(())
+    }
+
+    /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
+    /// nothing else keeps.
+    pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {
+        let names = std::mem::take(&mut self.retention.came);
+        if !names.is_empty() {
+            self.await_no_more_of_those_who_came(names);
+        }
+        for id in std::mem::take(&mut self.retention.unneeded) {
+            self.settle_in_turn(id, fx);
+        }
+    }
+
+    fn await_no_more_of_those_who_came(&mut self, names: Vec<String>) {
+        let coming = AwaitedNames {
+            names,
+            places: 0..self.objects.table.iter().next_back().map_or(0, |(last, _)| last + 1),
+            newest: self.objects.sequence,
+        };
+        if self.objects.len() > self.config.changed_at_once {
+            return self.deferred.go_on_later(Part::Await(coming));
+        }
+        let all = self
+            .objects
+            .table
+            .iter()
+            .filter(|(_, object)| coming.are_awaited_by(object, &self.retention));
+        let mut awaiting: Vec<(u64, u32)> = all.map(|(id, object)| (object.sequence, id as u32)).collect();
+        awaiting.sort_unstable();
+        for (_, id) in awaiting {
+            if self.retention.awaits_no_more(&mut self.objects, &coming, id) {
+                self.retention.unneeded.push(id);
+            }
+        }
+    }
+
+    /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
+    pub(in crate::core) fn await_next(&mut self, coming: &mut AwaitedNames, fx: &mut impl Effects) -> bool {
+        const AT_ONCE: usize = 16;
+        let next = coming.places.start;
+        let some = next..(next + AT_ONCE).min(coming.places.end);
+        coming.places.start = some.end;
+        for id in some {
+            if self.retention.awaits_no_more(&mut self.objects, coming, id as u32) {
+                self.settle_in_turn(id as u32, fx);
+            }
+        }
+        !coming.places.is_empty()
+    }
+}
+
+/// Whether a requirement is owed all that was there when it was made: then its name has come.
+fn has_begun(interests: &Slab<Interest>, id: u32) -> bool {
+    matches!(interests.get(id as usize), Some(Interest::Requirement(one)) if one.has_begun())
+}

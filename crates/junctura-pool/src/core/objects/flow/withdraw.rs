@@ -1,0 +1,307 @@
+//! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
+
+use std::collections::BTreeMap;
+
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use junctura_wire::body::{Failure, Target, Withdraw};
+
+use crate::Effects;
+use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::deferred::Part;
+use crate::core::engine::Core;
+use crate::core::engine::timers::Timer;
+use crate::core::interests::interest::Aim;
+use crate::core::interests::interest_id::InterestId;
+use crate::core::objects::object::{Object, State, Why};
+use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
+
+impl Core {
+    pub(in crate::core) fn withdraw(
+        &mut self,
+        client: u32,
+        request: u64,
+        withdraw: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Aim::Key { identity, text, .. } = self.aim(&withdraw.target)? else {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "withdraw",
+                "takes a key; retire takes a selector",
+            ));
+        };
+        self.see_off_key(identity, fx);
+        let mut objects = self.objects.kept_versions(identity);
+        match self.objects.look_up(identity, &text) {
+            Ok(newest) => objects.extend(newest),
+            Err(gone) if objects.is_empty() => return Err(gone),
+            Err(_) => {}
+        }
+        if objects.is_empty() {
+            return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
+        }
+        self.take_out(client, request, objects, withdraw, fx)
+    }
+
+    pub(in crate::core) fn retire(
+        &mut self,
+        client: u32,
+        request: u64,
+        retire: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let Target::Selector(text) = &retire.target else {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                "retire",
+                "takes a selector; withdraw takes a key",
+            ));
+        };
+        let selectors = self.interests.selectors(text)?;
+        let mut objects = self.matches_to_change(&selectors);
+        if objects.len() <= self.config.changed_at_once {
+            objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
+        }
+        self.take_out(client, request, objects, retire, fx)
+    }
+
+    fn take_out(
+        &mut self,
+        client: u32,
+        request: u64,
+        objects: Vec<u32>,
+        how: &Withdraw<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let mut withdrawal = Withdrawal {
+            client,
+            request,
+            done: 0,
+            waits: BTreeMap::new(),
+            left: Vec::new(),
+            newest: self.objects.sequence,
+            force: how.force,
+            timeout_ms: how.timeout_ms,
+            began: self.timers.now,
+        };
+        if objects.len() > self.config.changed_at_once {
+            withdrawal.left = objects;
+            return self.take_out_in_parts(withdrawal);
+        }
+        let mut free = Vec::new();
+        for object in objects {
+            let is_free = how.force || self.objects[object].owed == 0;
+            let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
+            if owed_to.is_empty() {
+                free.push(object);
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
+        if waits {
+            // Before anything is taken out.
+            self.clients.may_ask(client, request)?;
+        }
+        for object in free {
+            self.take_out_in_turn(object, fx);
+            withdrawal.done += 1;
+        }
+        if withdrawal.waits.is_empty() {
+            self.deferred.answer_in_turn(client, request, withdrawal.done, fx);
+            return Ok(());
+        }
+        if how.timeout_ms == Some(0) {
+            return Err(self.still_wanted(&withdrawal));
+        }
+        let id = self.withdrawals.table.vacant_key() as u32;
+        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        for &object in withdrawal.waits.keys() {
+            self.objects[object].watchers += 1;
+            self.withdrawals.by_object.entry(object).or_default().insert(id);
+        }
+        self.withdrawals.table.insert(withdrawal);
+        if let Some(timeout) = how.timeout_ms {
+            self.timers.set(
+                self.timers.now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Withdrawal(id),
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
+    fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let id = self.withdrawals.table.vacant_key() as u32;
+        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.withdrawals.table.insert(withdrawal);
+        self.deferred.go_on_later(Part::TakeOut { id, client, request });
+        Ok(())
+    }
+
+    /// Takes out the next of very many objects. Whether something is left to do.
+    pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
+        // Another one may have its number, where its client has cancelled it or gone.
+        let withdrawal = self.withdrawals.table.get_mut(id as usize);
+        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
+            return false;
+        };
+        let (force, newest) = (withdrawal.force, withdrawal.newest);
+        let Some(object) = withdrawal.left.pop() else {
+            self.end_parts(id, fx);
+            return false;
+        };
+        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
+        if !self.was_there(object, newest) && !self.objects.get(object).is_some_and(kept) {
+            return true;
+        }
+        let is_free = force || self.objects[object].owed == 0;
+        let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
+        let is_free = owed_to.is_empty();
+        if let Some(withdrawal) = self.withdrawals.table.get_mut(id as usize) {
+            if is_free {
+                withdrawal.done += 1;
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        if is_free {
+            self.take_one_out(object, fx);
+        } else {
+            self.objects[object].watchers += 1;
+            self.withdrawals.by_object.entry(object).or_default().insert(id);
+        }
+        true
+    }
+
+    /// All of very many objects were looked at.
+    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.withdrawals.table.get(id as usize) else {
+            return;
+        };
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() {
+            self.withdrawals.table.try_remove(id as usize);
+            self.clients.settle_pending(&mut self.timers, client, request);
+            fx.reply(client, request, &Reply::Done(done));
+        } else if withdrawal.timeout_ms == Some(0) {
+            let error = self.still_wanted(withdrawal);
+            self.withdrawals.drop_withdrawal(&mut self.objects, id);
+            self.clients.settle_pending(&mut self.timers, client, request);
+            self.fail(client, request, &error, fx);
+        } else if let Some(timeout) = withdrawal.timeout_ms {
+            let at = withdrawal
+                .began
+                .saturating_add(milliseconds(timeout))
+                .max(self.timers.now);
+            self.timers.set(at, client, request, Timer::Withdrawal(id));
+        }
+    }
+
+    pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
+        if self.objects[object].is_visible() {
+            self.remove(object, Why::Withdrawn, fx);
+        } else {
+            self.gap_requirements(object, Why::Withdrawn.name(), fx);
+            self.settle(object, fx);
+        }
+    }
+
+    /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
+    pub(in crate::core) fn finish_withdrawals(&mut self, fx: &mut impl Effects) {
+        for object in std::mem::take(&mut self.withdrawals.unblocked) {
+            let waiting = self.withdrawals.by_object.get(&object);
+            for id in waiting.map_or(Vec::new(), |ids| ids.iter().copied().collect()) {
+                self.take_up_withdrawal(id as usize, object, fx);
+            }
+        }
+    }
+
+    fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
+        let waits = self
+            .withdrawals
+            .table
+            .get_mut(id)
+            .and_then(|w| w.waits.get_mut(&object));
+        let Some(mut blockers) = waits.map(std::mem::take) else {
+            return;
+        };
+        blockers.retain(|&blocker| {
+            self.interests
+                .still(Some(blocker))
+                .is_some_and(|id| self.interests.is_owed(&self.objects, id, object))
+        });
+        if !blockers.is_empty() {
+            if let Some(waits) = self
+                .withdrawals
+                .table
+                .get_mut(id)
+                .and_then(|w| w.waits.get_mut(&object))
+            {
+                *waits = blockers;
+            }
+            return;
+        }
+        self.take_out_in_turn(object, fx);
+        forget_wait(&mut self.withdrawals.by_object, object, id as u32);
+        let Some(withdrawal) = self.withdrawals.table.get_mut(id) else {
+            return;
+        };
+        withdrawal.waits.remove(&object);
+        withdrawal.done += 1;
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
+            self.withdrawals.table.try_remove(id);
+            self.clients.settle_pending(&mut self.timers, client, request);
+            self.deferred.answer_in_turn(client, request, done, fx);
+        }
+        self.objects.unwatch(object);
+    }
+
+    pub(in crate::core) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.withdrawals.table.get(id) else {
+            return;
+        };
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let error = self.still_wanted(withdrawal);
+        self.withdrawals.drop_withdrawal(&mut self.objects, id as u32);
+        self.clients.settle_pending(&mut self.timers, client, request);
+        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+
+    fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
+        let (object, blockers) = withdrawal
+            .waits
+            .iter()
+            .next()
+            .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
+        let entry = &self.objects[object];
+        let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
+            Some(id) => self.interests.owner_of(&self.clients, id),
+            None => "a requirement that has ended and has much to let go".to_owned(),
+        };
+        let who: Vec<String> = blockers.iter().map(whose).collect();
+        let others = withdrawal.waits.len() - 1;
+        let more = if others == 0 {
+            String::new()
+        } else {
+            format!("; {others} other objects are wanted too")
+        };
+        let cause = format!(
+            "still offered, since it is wanted: {}{more}; {} withdrawn",
+            who.join(", "),
+            withdrawal.done
+        );
+        Error::new(Code::Timeout, self.objects.key_text(entry.schema, &entry.record), cause)
+    }
+}
+
+/// The requirements that are owed an object.
+fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
+    let claimants = core.interests.claimants(&core.objects, object);
+    claimants.into_iter().map(|id| core.interests.refer(id)).collect()
+}

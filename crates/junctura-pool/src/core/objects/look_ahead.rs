@@ -1,0 +1,123 @@
+//! Prepared look-ups of requests that concern very many objects: candidates of a selector, verified a few at a time.
+
+use junctura_model::Error;
+use junctura_model::selector::SelectorSet;
+use junctura_wire::Request;
+use junctura_wire::body::{Order, Target};
+use roaring::RoaringBitmap;
+
+use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::objects::table::ObjectTable;
+
+/// What a client's next request has been prepared with.
+pub(in crate::core) struct Ahead {
+    pub(in crate::core) selectors: SelectorSet,
+    /// Objects that are looked at in one step.
+    pub(in crate::core) objects_at_once: usize,
+    pub(in crate::core) order: Option<Order<'static>>,
+    pub(in crate::core) sorting: Option<Sorting>,
+    /// Candidates that were not verified; `None` before there are any.
+    pub(in crate::core) left: Option<RoaringBitmap>,
+    /// Those that match, sorted if there is an order, in the order of the steps.
+    pub(in crate::core) runs: Vec<Vec<u32>>,
+    /// Slots of objects that have left since, whatever the runs say.
+    pub(in crate::core) gone: RoaringBitmap,
+    /// Those that match and have the slot of one that has left.
+    pub(in crate::core) late: RoaringBitmap,
+    /// What it weighs on its client.
+    pub(in crate::core) bytes: usize,
+    /// Why the request is refused.
+    pub(in crate::core) refusal: Option<Error>,
+}
+
+/// What a request looks at: a selector, and the order in which it gives what it finds.
+pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a Order<'a>>)> {
+    fn text<'a>(target: &'a Target<'_>) -> Option<&'a str> {
+        match target {
+            Target::Selector(text) => Some(text),
+            Target::Key { .. } => None,
+        }
+    }
+    match request {
+        Request::List(list) => Some((&list.selector, Some(&list.order))),
+        Request::Follow(follow) => {
+            let is_elsewhere = follow.requirement.is_some() || follow.requirement_name.is_some() || follow.only_new;
+            let order = follow.cursor.is_none().then_some(&follow.order);
+            (!is_elsewhere).then_some((&*follow.selector, order))
+        }
+        Request::Demand(demand) => text(&demand.target).map(|text| (text, None)),
+        Request::Retire(retire) => text(&retire.target).map(|text| (text, None)),
+        Request::Require(require) => Some((&require.selector, None)),
+        _ => None,
+    }
+}
+
+impl Ahead {
+    /// An object has entered the index: it may match what is looked for.
+    pub(in crate::core) fn enter(&mut self, id: u32) {
+        if let Some(left) = &mut self.left {
+            left.insert(id);
+        }
+    }
+
+    /// An object has left the index.
+    pub(in crate::core) fn leave(&mut self, id: u32) {
+        if let Some(left) = &mut self.left
+            && !left.remove(id)
+        {
+            self.gone.insert(id);
+            self.late.remove(id);
+        }
+    }
+
+    /// Those of some objects that match, in order.
+    pub(in crate::core) fn verify(&mut self, objects: &ObjectTable, some: &[u32]) -> Vec<u32> {
+        let mut run = Vec::new();
+        for &id in some {
+            let object = objects.get(id).filter(|object| object.is_indexed);
+            let matches = object.is_some_and(|object| {
+                let selector = self.selectors.of(usize::from(object.schema));
+                selector.is_some_and(|selector| selector.matches(object.record()))
+            });
+            if matches && self.gone.contains(id) {
+                self.late.insert(id);
+            } else if matches {
+                run.push(id);
+            }
+        }
+        if let Some(sorting) = &self.sorting {
+            run.sort_unstable_by(|&a, &b| objects.compare(sorting, b, a));
+        }
+        // It takes what it weighs.
+        run.shrink_to_fit();
+        run
+    }
+
+    pub(in crate::core) fn is_for(&self, request: &Request<'_>) -> bool {
+        concern(request) == Some((self.selectors.text(), self.order.as_ref()))
+    }
+
+    /// Those that match, in no order.
+    pub(in crate::core) fn into_found(self) -> Vec<u32> {
+        let mut found: Vec<u32> = self.runs.into_iter().flatten().collect();
+        if !self.gone.is_empty() {
+            found.retain(|&id| !self.gone.contains(id));
+        }
+        found.extend(&self.late);
+        found
+    }
+
+    /// The same, to be given in the order of the request.
+    pub(in crate::core) fn into_sorted(mut self) -> Incremental {
+        if !self.gone.is_empty() {
+            for run in &mut self.runs {
+                run.retain(|&id| !self.gone.contains(id));
+            }
+        }
+        Incremental::merged(self.runs, self.late.iter().collect())
+    }
+
+    pub(in crate::core) fn is_sorted(&self) -> bool {
+        self.sorting.is_some()
+    }
+}

@@ -1,0 +1,17 @@
+//! Objects: what is in the pool, under which key, in which order, and until when.
+
+pub(in crate::core) mod burial;
+pub(in crate::core) mod expiry;
+pub(in crate::core) mod flow;
+pub(in crate::core) mod identity;
+pub(in crate::core) mod index;
+pub(in crate::core) mod key_table;
+pub(in crate::core) mod look_ahead;
+pub(in crate::core) mod object;
+pub(in crate::core) mod offer;
+pub(in crate::core) mod order;
+pub(in crate::core) mod record_budget;
+pub(in crate::core) mod retention_by_name;
+pub(in crate::core) mod table;
+pub(in crate::core) mod tombstone;
+pub(in crate::core) mod withdrawals;

@@ -1,0 +1,311 @@
+//! Retention by named requirements and groups, those that are still to come included.
+//!
+//! Where a requirement of the name stands, it is owed the object if its selector matches: that keeps the object, and says when
+//! it was received, broken, retracted. So all there is to remember is who is *not there yet*:
+//! ```text
+//!   offered --> some of its names stand for nothing --the last of them comes--> only requirements keep it --> gone
+//!                                                                              (at once, where none is owed it)
+//! ```
+//! The names of an offer are a *set*, which a client has numbered once; an object has its set and a bit for each name that is
+//! absent. So who releases, and who offers what all names stand for, pays nothing; who makes a requirement of a name that
+//! objects wait for has all objects looked at, once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use junctura_model::{Code, Consumers, Error, Result, Retention, Schema};
+use serde::Serialize;
+use slab::Slab;
+
+use crate::core::clients::client::milliseconds;
+use crate::core::objects::object::{Keep, Object, Until};
+use crate::core::objects::table::ObjectTable;
+
+/// A stat must fit into a message.
+const NAMES_SHOWN: usize = 500;
+
+/// Those who wait for memory are told so many names that objects wait for.
+const NAMES_TOLD: usize = 3;
+
+/// See the module's page.
+#[derive(Default)]
+pub(in crate::core) struct RetentionByName {
+    pub(in crate::core) sets: Slab<Set>,
+    pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
+    /// Names that objects wait for, and that stand since this event.
+    pub(in crate::core) came: Vec<String>,
+    /// Objects that nothing but requirements keeps, since this event.
+    pub(in crate::core) unneeded: Vec<u32>,
+}
+
+/// Names that have come, where very many objects are to be looked at.
+pub(in crate::core) struct AwaitedNames {
+    pub(in crate::core) names: Vec<String>,
+    /// The places in the table of objects that have yet to be looked at.
+    pub(in crate::core) places: Range<usize>,
+    /// The newest version when they came: later ones do not wait for them.
+    pub(in crate::core) newest: u64,
+}
+
+impl AwaitedNames {
+    pub(in crate::core) fn are_awaited_by(&self, object: &Object, awaited: &RetentionByName) -> bool {
+        let was_there = object.is_visible() && object.sequence <= self.newest;
+        was_there
+            && matches!(object.until, Until::Awaited { consumers, absent }
+                if absent & awaited.sets[consumers as usize].bits_of(&self.names) != 0)
+    }
+
+    /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
+    pub(in crate::core) fn left(&self, objects: &ObjectTable, retention: &RetentionByName) -> Vec<u64> {
+        let there = self.places.clone().filter_map(|id| objects.table.get(id));
+        let waiting = there.filter(|object| self.are_awaited_by(object, retention));
+        let mut waiting: Vec<u64> = waiting.map(|object| object.sequence).collect();
+        waiting.reverse();
+        waiting
+    }
+}
+
+/// The names that some objects are retained for.
+pub(in crate::core) struct Set {
+    pub(in crate::core) names: Consumers,
+    /// A bit for each that stands for nothing.
+    pub(in crate::core) absent: u16,
+    /// Objects that have it, staged ones included, and clients and schemas that may give it to some.
+    pub(in crate::core) users: u64,
+    /// For each name: the visible objects that wait for it to come, and their bytes.
+    pub(in crate::core) waiting: Vec<Waiting>,
+}
+
+impl Set {
+    pub(in crate::core) fn place_of(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|one| one == name)
+    }
+
+    /// A bit for each of some names that is one of its own.
+    pub(in crate::core) fn bits_of(&self, names: &[String]) -> u16 {
+        let places = names.iter().filter_map(|name| self.place_of(name));
+        places.fold(0, |bits, at| bits | 1 << at)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+pub(in crate::core) struct Waiting {
+    pub(in crate::core) objects: u64,
+    pub(in crate::core) bytes: u64,
+}
+
+/// A name that objects wait for, and that stands for nothing yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AwaitedStat {
+    /// The name.
+    pub name: String,
+    /// Visible objects that stay at least until a requirement of this name is made.
+    pub objects: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+}
+
+impl RetentionByName {
+    /// With the sets that schemas give by default.
+    pub(in crate::core) fn of_schemas(schemas: &[Arc<Schema>]) -> Result<Self> {
+        let mut awaited = Self::default();
+        for retention in schemas.iter().flat_map(|schema| schema.default_retentions()) {
+            if let Retention::ReleasedBy(names) = retention {
+                let number = awaited.find_or_make(names, usize::MAX, |_| false)?;
+                awaited.hold(number);
+            }
+        }
+        Ok(awaited)
+    }
+
+    #[cfg(test)]
+    pub(in crate::core) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    pub(in crate::core) fn find_or_make(
+        &mut self,
+        names: &Consumers,
+        limit: usize,
+        stands: impl Fn(&str) -> bool,
+    ) -> Result<u32> {
+        if let Some(&number) = self.numbers.get(names) {
+            return Ok(number);
+        }
+        if self.sets.len() >= limit {
+            let cause = format!("the pool keeps {limit} sets of names");
+            return Err(Error::new(Code::LimitExceeded, "retention", cause));
+        }
+        let absent = names.iter().enumerate().filter(|(_, name)| !stands(name));
+        let number = self.sets.insert(Set {
+            names: names.clone(),
+            absent: absent.fold(0, |bits, (at, _)| bits | 1 << at),
+            users: 0,
+            waiting: vec![Waiting::default(); names.iter().len()],
+        }) as u32;
+        self.numbers.insert(names.clone(), number);
+        Ok(number)
+    }
+
+    /// How the core keeps what a schema retains so.
+    pub(in crate::core) fn keep(&self, retention: &Retention) -> Keep {
+        match retention {
+            Retention::UntilWithdrawn => Keep::UntilWithdrawn,
+            Retention::Released(count) => Keep::Released(*count),
+            Retention::For(time) => Keep::For(milliseconds(time.as_nanos().div_ceil(1_000_000) as u64)),
+            Retention::ReleasedBy(names) => self
+                .numbers
+                .get(names)
+                .map_or(Keep::UntilWithdrawn, |&set| Keep::ReleasedBy(set)),
+        }
+    }
+
+    /// Somebody more has a set.
+    pub(in crate::core) fn hold(&mut self, set: u32) {
+        self.sets[set as usize].users += 1;
+    }
+
+    /// Who had these sets is gone.
+    pub(in crate::core) fn release(&mut self, sets: &[u32]) {
+        for &set in sets {
+            let one = &mut self.sets[set as usize];
+            one.users -= 1;
+            if one.users == 0 {
+                self.numbers.remove(&one.names);
+                self.sets.remove(set as usize);
+            }
+        }
+    }
+
+    /// Something in this event lets objects go, or may.
+    pub(in crate::core) fn has_news(&self) -> bool {
+        !self.came.is_empty() || !self.unneeded.is_empty()
+    }
+
+    /// A requirement of this name stands from now on.
+    pub(in crate::core) fn came(&mut self, name: &str) {
+        let mut is_awaited = false;
+        for (_, set) in &mut self.sets {
+            if let Some(at) = set.place_of(name) {
+                set.absent &= !(1 << at);
+                is_awaited |= set.waiting[at].objects > 0;
+            }
+        }
+        if is_awaited {
+            self.came.push(name.to_owned());
+        }
+    }
+
+    /// A requirement of this name stands no more: what comes waits for another.
+    pub(in crate::core) fn went(&mut self, name: &str) {
+        for (_, set) in &mut self.sets {
+            if let Some(at) = set.place_of(name) {
+                set.absent |= 1 << at;
+            }
+        }
+    }
+
+    pub(in crate::core) fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut Waiting)) {
+        let waiting = self.sets[set as usize].waiting.iter_mut().enumerate();
+        let of_absent = waiting.filter(|(at, _)| absent & 1 << at != 0);
+        of_absent.for_each(|(_, waiting)| count(waiting));
+    }
+
+    /// The names that objects wait for; of very many, the first.
+    pub(in crate::core) fn stat(&self) -> Vec<AwaitedStat> {
+        let mut names: BTreeMap<&str, Waiting> = BTreeMap::new();
+        for (_, set) in &self.sets {
+            for (name, waiting) in set.names.iter().zip(&set.waiting) {
+                let sum = names.entry(name).or_default();
+                sum.objects += waiting.objects;
+                sum.bytes += waiting.bytes;
+            }
+        }
+        let some = names.into_iter().filter(|(_, sum)| sum.objects > 0);
+        some.take(NAMES_SHOWN)
+            .map(|(name, sum)| AwaitedStat {
+                name: name.to_owned(),
+                objects: sum.objects,
+                bytes: sum.bytes,
+            })
+            .collect()
+    }
+}
+
+impl RetentionByName {
+    /// What is kept for those who are not there yet, for who waits for memory; nothing: nothing.
+    pub(in crate::core) fn kept_for_those_absent(&self) -> String {
+        let names = self.stat();
+        let told = names.iter().take(NAMES_TOLD).map(|one| {
+            let AwaitedStat { name, objects, bytes } = one;
+            format!("; {objects} objects, {bytes} bytes, wait for {name:?}, which stands for no requirement yet")
+        });
+        told.collect()
+    }
+
+    /// An object has become visible: it waits for those of its names that stand for nothing now.
+    pub(in crate::core) fn await_those_absent(&mut self, objects: &mut ObjectTable, id: u32) {
+        let object = &mut objects[id];
+        let Until::Awaited { consumers, .. } = object.until else {
+            return;
+        };
+        let (absent, length) = (self.sets[consumers as usize].absent, object.length);
+        object.until = Until::Awaited { consumers, absent };
+        if absent == 0 {
+            self.await_no_more(objects, id);
+            self.unneeded.push(id);
+        } else {
+            self.count(consumers, absent, |waiting| {
+                waiting.objects += 1;
+                waiting.bytes += length;
+            });
+        }
+    }
+
+    /// An object waits for nobody's coming any more.
+    pub(in crate::core) fn await_no_more(&mut self, objects: &mut ObjectTable, id: u32) {
+        let object = &mut objects[id];
+        let Until::Awaited { consumers, absent } = object.until else {
+            return;
+        };
+        let (was_visible, length) = (object.sequence > 0, object.length);
+        object.until = Until::Over;
+        if was_visible {
+            self.uncount(consumers, absent, length);
+        }
+        self.release(&[consumers]);
+    }
+
+    pub(in crate::core) fn uncount(&mut self, consumers: u32, absent: u16, length: u64) {
+        self.count(consumers, absent, |waiting| {
+            waiting.objects -= 1;
+            waiting.bytes -= length;
+        });
+    }
+
+    /// Whether an object waited for those who have come, and for no others. It does not matter whether they stand still.
+    pub(in crate::core) fn awaits_no_more(
+        &mut self,
+        objects: &mut ObjectTable,
+        coming: &AwaitedNames,
+        id: u32,
+    ) -> bool {
+        let object = objects.get(id);
+        let Some(object) = object.filter(|object| coming.are_awaited_by(object, self)) else {
+            return false;
+        };
+        let Until::Awaited { consumers, absent } = object.until else {
+            return false;
+        };
+        let length = object.length;
+        let came = absent & self.sets[consumers as usize].bits_of(&coming.names);
+        let absent = absent & !came;
+        objects[id].until = Until::Awaited { consumers, absent };
+        self.uncount(consumers, came, length);
+        if absent == 0 {
+            self.await_no_more(objects, id);
+        }
+        absent == 0
+    }
+}

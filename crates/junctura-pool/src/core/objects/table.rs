@@ -1,0 +1,273 @@
+//! The objects of a pool with everything that finds them: keys, tombstones, the listing index, expiries, and the budget of records.
+//!
+//! The table has no effects and knows no clients: whoever changes it sees to those who have to be told.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+use junctura_model::index::Objects;
+use junctura_model::{Code, Error, Result};
+use slab::Slab;
+
+use crate::Config;
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::memory::eviction::Archived;
+use crate::core::objects::expiry::Expiries;
+use crate::core::objects::identity::{Identity, dataset, identity};
+use crate::core::objects::key_table::{Filed, Keys, hash};
+use crate::core::objects::look_ahead::Ahead;
+use crate::core::objects::object::{Object, Spare, State, Until, Why};
+use crate::core::objects::order::sortable_key;
+use crate::core::objects::tombstone::Tombstones;
+
+/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
+/// it is filled.
+const OBJECT_TABLE_BYTES: usize = 64 << 20;
+
+/// See the module's page.
+pub(in crate::core) struct ObjectTable {
+    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) table: Slab<Object>,
+    /// The newest number.
+    pub(in crate::core) sequence: u64,
+    /// By their keys, earlier versions that requirements were owed when newer ones came.
+    pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
+    pub(in crate::core) keys: Keys,
+    pub(in crate::core) tombstones: Tombstones,
+    /// Per schema: which visible objects a selector could match.
+    pub(in crate::core) listing: Vec<Objects>,
+    pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
+    /// What the next requests of clients are prepared with.
+    pub(in crate::core) ahead: BTreeMap<u32, Ahead>,
+    /// Whose request is going on, where it was prepared.
+    pub(in crate::core) ahead_of: Option<u32>,
+    pub(in crate::core) expiries: Expiries,
+    pub(in crate::core) spare: Spare,
+    /// Bytes of records.
+    pub(in crate::core) record_bytes: u64,
+    /// Records have had no room for the largest one, and have more room since this event.
+    pub(in crate::core) came_free: bool,
+    /// Where the newest archived object lies, while an object or a tombstone lies there: many objects lie in one place.
+    pub(in crate::core) newest_place: Option<Arc<str>>,
+}
+
+impl ObjectTable {
+    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+        Self {
+            config: Arc::clone(config),
+            table: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<Object>()),
+            sequence: 0,
+            superseded: BTreeSet::new(),
+            keys: Keys::default(),
+            tombstones: Tombstones::default(),
+            listing: config.schemas.iter().map(|_| Objects::default()).collect(),
+            unindexed: VecDeque::new(),
+            ahead: BTreeMap::new(),
+            ahead_of: None,
+            expiries: Expiries::default(),
+            spare: Spare::default(),
+            record_bytes: 0,
+            came_free: false,
+            newest_place: None,
+        }
+    }
+
+    pub(in crate::core) fn get(&self, id: u32) -> Option<&Object> {
+        self.table.get(id as usize)
+    }
+
+    pub(in crate::core) fn get_mut(&mut self, id: u32) -> Option<&mut Object> {
+        self.table.get_mut(id as usize)
+    }
+
+    pub(in crate::core) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(in crate::core) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}
+
+impl Index<u32> for ObjectTable {
+    type Output = Object;
+
+    fn index(&self, id: u32) -> &Object {
+        &self.table[id as usize]
+    }
+}
+
+impl IndexMut<u32> for ObjectTable {
+    fn index_mut(&mut self, id: u32) -> &mut Object {
+        &mut self.table[id as usize]
+    }
+}
+
+impl ObjectTable {
+    /// What a key stands for.
+    pub(in crate::core) fn find_key(&self, key: u128) -> Option<Filed> {
+        let is_it = |filed: &Filed| filed.key(&self.table, &self.tombstones) == key;
+        self.keys.0.find(hash(key), is_it).copied()
+    }
+
+    /// Files a new object under its key, which stands for nothing.
+    pub(in crate::core) fn file_key(&mut self, key: u128, id: u32) {
+        self.file(key, Filed::Object(id));
+    }
+
+    pub(in crate::core) fn file(&mut self, key: u128, filed: Filed) {
+        let hash_of = |filed: &Filed| hash(filed.key(&self.table, &self.tombstones));
+        self.keys.0.insert_unique(hash(key), filed, hash_of);
+    }
+
+    /// The key stands for nothing any more, if it stood for `filed`, which is still there.
+    pub(in crate::core) fn unfile_key(&mut self, key: u128, filed: Filed) {
+        let hash_of = |filed: &Filed| hash(filed.key(&self.table, &self.tombstones));
+        self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
+    }
+
+    /// The visible object of a key.
+    ///
+    /// # Errors
+    /// `Gone` while its tombstone is remembered.
+    pub(in crate::core) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
+        match self.find_key(identity) {
+            None => Ok(None),
+            Some(Filed::Object(id)) => Ok(Some(id)),
+            Some(Filed::Tombstone(id)) => {
+                let tombstone = self.tombstones.get(id);
+                let Some(why) = tombstone.why else { return Ok(None) };
+                let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
+                let place = tombstone.place.as_deref();
+                let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
+                let cause = match why {
+                    Why::Archived => {
+                        format!("version {version} left, since it is archived and memory was short{place}")
+                    }
+                    Why::Withdrawn | Why::Expired => format!("version {version} was {}{place}", why.name()),
+                };
+                Err(Error::new(Code::Gone, text, cause))
+            }
+        }
+    }
+
+    /// Superseded versions of a key that requirements still keep.
+    pub(in crate::core) fn kept_versions(&self, key: u128) -> Vec<u32> {
+        let versions = self.superseded.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id);
+        versions.filter(|&id| self.table[id as usize].owed > 0).collect()
+    }
+
+    pub(in crate::core) fn key_text(&self, schema: u16, record: &[u8]) -> String {
+        let mut text = String::new();
+        if let Some(schema) = self.config.schemas.get(usize::from(schema)) {
+            schema.key_of(junctura_model::RecordRef::trusted(record), &mut text);
+        }
+        text
+    }
+
+    /// Which object a record is of.
+    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<Identity> {
+        let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
+            Error::new(
+                Code::SchemaMismatch,
+                format!("schema {number}"),
+                "the pool has no schema of this number",
+            )
+        })?;
+        let checked = schema.check(record)?;
+        Ok(Identity {
+            key: identity(number, checked.key_bytes(schema.key_len())),
+            dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
+            on_same_key: schema.on_same_key(),
+        })
+    }
+
+    pub(in crate::core) fn may_hold_another_object(&self) -> Result<()> {
+        if self.table.len() + self.tombstones.len() >= self.config.limits.objects {
+            let cause = format!("the pool holds {} objects", self.config.limits.objects);
+            return Err(Error::new(Code::LimitExceeded, "objects", cause));
+        }
+        Ok(())
+    }
+
+    /// Somebody has archived an object, and says where.
+    pub(in crate::core) fn note_place(&mut self, id: u32, name: &str) {
+        let place = self.place_of(name);
+        let object = &mut self.table[id as usize];
+        let is_queued = object.archived.as_ref().is_some_and(|known| known.is_queued);
+        let before = object.archived.replace(Archived { place, is_queued });
+        self.forget_place(before.and_then(|archived| archived.place));
+    }
+
+    /// The place of this name, which objects that are archived there one after the other share. `None` if records have no
+    /// room for it.
+    pub(in crate::core) fn place_of(&mut self, name: &str) -> Option<Arc<str>> {
+        if let Some(newest) = self.newest_place.as_ref().filter(|newest| ***newest == *name) {
+            return Some(Arc::clone(newest));
+        }
+        if !self.has_room_for_place(name) {
+            return None;
+        }
+        let place: Arc<str> = name.into();
+        self.weigh_place(name);
+        self.newest_place = Some(Arc::clone(&place));
+        Some(place)
+    }
+
+    /// An object, or its tombstone, lies in a place no more. The last one gives back what the place weighs.
+    pub(in crate::core) fn forget_place(&mut self, place: Option<Arc<str>>) {
+        let Some(place) = place else { return };
+        let newest = self
+            .newest_place
+            .take_if(|newest| Arc::ptr_eq(newest, &place) && Arc::strong_count(newest) == 2);
+        drop(newest);
+        if Arc::strong_count(&place) == 1 {
+            self.weigh_place_no_more(&place);
+        }
+    }
+
+    /// Forgets an object that nobody needs.
+    pub(in crate::core) fn forget_if_unneeded(&mut self, id: u32) {
+        let object = &self.table[id as usize];
+        let stays = matches!(object.state, State::Visible | State::Staged);
+        let is_used = object.watchers > 0 || object.holders > 0 || object.owed > 0;
+        // One that departs has a payload, which goes with its turn.
+        let needed = stays || is_used || object.departs.is_some();
+        if !needed {
+            let object = self.table.remove(id as usize);
+            if object.state == State::Superseded {
+                self.superseded.remove(&(object.key, id));
+            }
+            self.weigh_object_no_more(&object.record);
+            self.forget_place(object.archived.and_then(|archived| archived.place));
+            self.spare.keep(object.record);
+        }
+    }
+
+    /// A reader's queue does not need the object any more.
+    pub(in crate::core) fn unwatch(&mut self, id: u32) {
+        let object = &mut self.table[id as usize];
+        object.watchers -= 1;
+        if object.watchers == 0 && !object.is_visible() {
+            self.forget_if_unneeded(id);
+        }
+    }
+
+    /// An object is to go at this time.
+    pub(in crate::core) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
+        self.table[id as usize].until = Until::Time(at);
+        self.expiries.push(at, sequence, id);
+    }
+
+    /// An object with a time has left the sight of readers before it.
+    pub(in crate::core) fn went_before_its_time(&mut self) {
+        self.expiries.note_void(&self.table);
+    }
+
+    pub(in crate::core) fn order_of(&self, id: u32) -> Option<Box<[u8]>> {
+        let object = &self.table[id as usize];
+        let schema = &self.config.schemas[usize::from(object.schema)];
+        sortable_key(object.schema, schema, object.record())
+    }
+}

@@ -1,0 +1,132 @@
+//! Tombstones: keys that were visible and are gone, remembered for a time and up to a count.
+//!
+//! A tombstone is what can still be said of an object: its attributes, its version, why it went. It stands in two queues,
+//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
+//! offered again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use junctura_model::RecordRef;
+use junctura_wire::body::ObjectName;
+use slab::Slab;
+
+use crate::core::containers::byte_arena::{Line, Pages};
+use crate::core::containers::linked_queue::{Links, Queue};
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::objects::object::Why;
+
+/// What is remembered of an object that is gone.
+pub(in crate::core) struct Tombstone {
+    pub(in crate::core) key: u128,
+    pub(in crate::core) sequence: u64,
+    pub(in crate::core) record: Line,
+    pub(in crate::core) schema: u16,
+    /// `None`: it was never here, since nothing wanted it.
+    pub(in crate::core) why: Option<Why>,
+    /// Where it lies, if a store has it.
+    pub(in crate::core) place: Option<Arc<str>>,
+    pub(in crate::core) dataset: u64,
+    pub(in crate::core) buried: Nanoseconds,
+    pub(in crate::core) by_age: Links,
+    pub(in crate::core) in_dataset: Links,
+}
+
+/// What a follow that goes on from a cursor has missed.
+#[derive(Clone, Copy)]
+pub(in crate::core) enum Missed {
+    /// Its tombstone.
+    Gone(u32),
+    /// The object, which is out of sight.
+    Departing(u32),
+}
+
+/// All tombstones.
+#[derive(Default)]
+pub(in crate::core) struct Tombstones {
+    pub(in crate::core) table: Slab<Tombstone>,
+    pub(in crate::core) by_age: Queue,
+    pub(in crate::core) datasets: HashMap<u64, OfDataset>,
+    pub(in crate::core) records: Pages,
+}
+
+#[derive(Default)]
+pub(in crate::core) struct OfDataset {
+    pub(in crate::core) by_age: Queue,
+    pub(in crate::core) count: usize,
+}
+
+impl Tombstones {
+    pub(in crate::core) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(in crate::core) fn get(&self, id: u32) -> &Tombstone {
+        &self.table[id as usize]
+    }
+
+    /// The attributes of the object.
+    pub(in crate::core) fn record(&self, tombstone: &Tombstone) -> RecordRef<'_> {
+        RecordRef::trusted(self.records.read(tombstone.record))
+    }
+
+    pub(in crate::core) fn name(&self, id: u32) -> ObjectName<'_> {
+        let tombstone = self.get(id);
+        ObjectName {
+            schema: tombstone.schema,
+            sequence: tombstone.sequence,
+            record: self.records.read(tombstone.record).into(),
+        }
+    }
+
+    /// When the oldest is to be forgotten.
+    pub(in crate::core) fn next_expiry(&self, age: Duration) -> Option<Nanoseconds> {
+        let oldest = self.get(self.by_age.first()?);
+        Some(oldest.buried.saturating_add(age.as_nanos() as u64))
+    }
+
+    pub(in crate::core) fn of_dataset(&self, dataset: u64) -> usize {
+        self.datasets.get(&dataset).map_or(0, |of_dataset| of_dataset.count)
+    }
+
+    pub(in crate::core) fn oldest(&self, count: usize) -> Vec<u32> {
+        self.by_age.iter(&self.table, |one| &one.by_age).take(count).collect()
+    }
+
+    pub(in crate::core) fn oldest_of(&self, dataset: u64, count: usize) -> Vec<u32> {
+        let queue = self
+            .datasets
+            .get(&dataset)
+            .map(|of_dataset| of_dataset.by_age)
+            .unwrap_or_default();
+        queue.iter(&self.table, |one| &one.in_dataset).take(count).collect()
+    }
+
+    pub(in crate::core) fn add(&mut self, tombstone: Tombstone) -> u32 {
+        let of_dataset = self.datasets.entry(tombstone.dataset).or_default();
+        of_dataset.count += 1;
+        let id = self.table.insert(tombstone) as u32;
+        of_dataset.by_age.push(&mut self.table, id, |one| &mut one.in_dataset);
+        self.by_age.push(&mut self.table, id, |one| &mut one.by_age);
+        id
+    }
+
+    pub(in crate::core) fn remove(&mut self, id: u32) -> Tombstone {
+        let dataset = self.get(id).dataset;
+        if let Some(of_dataset) = self.datasets.get_mut(&dataset) {
+            of_dataset.count -= 1;
+            of_dataset.by_age.remove(&mut self.table, id, |one| &mut one.in_dataset);
+            if of_dataset.count == 0 {
+                self.datasets.remove(&dataset);
+            }
+        }
+        self.by_age.remove(&mut self.table, id, |one| &mut one.by_age);
+        self.table.remove(id as usize)
+    }
+}
+
+/// How many go at once where there may be so many.
+pub(in crate::core) fn surplus(count_max: usize) -> usize {
+    1 + count_max / 256
+}

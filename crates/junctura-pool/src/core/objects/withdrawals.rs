@@ -1,0 +1,64 @@
+//! Withdraws that wait until requirements are owed their objects no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use slab::Slab;
+
+use crate::core::engine::timers::Nanoseconds;
+use crate::core::interests::interest_id::InterestId;
+use crate::core::objects::table::ObjectTable;
+
+/// A withdraw that waits for requirements.
+pub(in crate::core) struct Withdrawal {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) done: u64,
+    /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
+    pub(in crate::core) waits: BTreeMap<u32, Vec<InterestId>>,
+    /// Objects that have yet to be looked at, where there are very many, and the newest version when it came.
+    pub(in crate::core) left: Vec<u32>,
+    pub(in crate::core) newest: u64,
+    pub(in crate::core) force: bool,
+    pub(in crate::core) timeout_ms: Option<u64>,
+    pub(in crate::core) began: Nanoseconds,
+}
+
+impl Withdrawal {
+    /// The objects that it has yet to look at, and the newest version when it came, if it is that of this request.
+    pub(in crate::core) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
+        ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
+    }
+}
+
+/// A withdraw does not wait for an object any more.
+pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
+    if let Some(ids) = withdrawing.get_mut(&object) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            withdrawing.remove(&object);
+        }
+    }
+}
+
+/// All withdraws that wait.
+#[derive(Default)]
+pub(in crate::core) struct Withdrawals {
+    pub(in crate::core) table: Slab<Withdrawal>,
+    /// By object: withdraws that wait for what requirements are owed of it.
+    pub(in crate::core) by_object: BTreeMap<u32, BTreeSet<u32>>,
+    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
+    pub(in crate::core) unblocked: Vec<u32>,
+}
+
+impl Withdrawals {
+    /// Forgets a withdraw: what it waited for stays offered.
+    pub(in crate::core) fn drop_withdrawal(&mut self, objects: &mut ObjectTable, id: u32) {
+        let Some(withdrawal) = self.table.try_remove(id as usize) else {
+            return;
+        };
+        for object in withdrawal.waits.into_keys() {
+            forget_wait(&mut self.by_object, object, id);
+            objects.unwatch(object);
+        }
+    }
+}
