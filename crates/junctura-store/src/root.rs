@@ -1,6 +1,6 @@
 //! The root of a store: what it is, and the rules that all who use it keep to.
 //!
-//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`schemas.rs`).
+//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`catalogue/schemas.rs`).
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::commits::{Commits, Log};
-use crate::disk::{Disk, Draft, check_readable, publish_new, read_whole, refused};
-use crate::packing::{Packing, Rule};
-use crate::schemas::{self, Newest};
-use crate::segment::check_names;
+use crate::catalogue::schemas::{self, Newest};
+use crate::catalogue::segment::check_names;
+use crate::data::packing::{Packing, Rule};
+use crate::log::{Commits, Log};
+use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused};
 use crate::version;
 
 pub(crate) const NAME: &str = "store.json";

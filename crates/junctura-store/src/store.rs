@@ -7,20 +7,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 
+use crate::catalogue::checkpoint::{self, Checkpoint, Rest, Segment};
+use crate::catalogue::names::Names;
+use crate::catalogue::table::Table;
 use crate::catalogue::{Catalogue, Emptied, Held};
-use crate::checkpoint::{self, Checkpoint, Rest, Segment};
-use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
-use crate::disk::{Disk, TieredDisk};
-use crate::files::Files;
-use crate::names::Names;
-use crate::owner::{self, OneCatalogue};
-use crate::packing::{Compression, Rule};
-use crate::place::{Cache, Place, without_until_damage};
+use crate::data::open_files::Files;
+use crate::data::packing::{Compression, Rule};
+use crate::log::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
+use crate::maintenance::auto_checkpoint::{Backlog, Upkeep};
+use crate::maintenance::ownership::{self, OneCatalogue};
+use crate::maintenance::tier;
+use crate::query::snapshot::Snapshot;
 use crate::root::{self, Ages, Layout, Root, Unmade};
-use crate::snapshot::Snapshot;
-use crate::table::Table;
-use crate::tier;
-use crate::upkeep::{Backlog, Upkeep};
+use crate::storage::{Disk, TieredDisk};
+use crate::url::{Cache, Place, without_until_damage};
 use crate::writer::Writer;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
@@ -151,14 +151,14 @@ impl Store {
         }
         let disk = place.disk(true)?;
         disk.probe(commits == Commits::Exclusive)?;
-        owner::check_free(&*disk)?;
+        ownership::check_free(&*disk)?;
         let root = Unmade::new(schemas, commits, layout)?;
         let id = root.id().to_owned();
         let data = data.map(|place| place.disk(true)).transpose()?;
         if let Some(data) = &data {
             data.probe(false)?;
-            owner::check_free(&**data)?;
-            owner::mark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
+            ownership::check_free(&**data)?;
+            ownership::mark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
         }
         let made = root.make(&*disk);
         if let (Err(error), Some(data)) = (&made, &data) {
@@ -166,7 +166,7 @@ impl Store {
                 || Root::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
             // Whether it was made may not be known.
             if error.code() != Code::Unavailable && !is_there() {
-                owner::unmark(&**data);
+                ownership::unmark(&**data);
             }
         }
         made?;
@@ -174,7 +174,7 @@ impl Store {
             && disk.identity(root::NAME).is_some()
         {
             // Before it was made there was no file to tell from its copies. Without that its mark is of the place where it lies.
-            let _ = owner::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
+            let _ = ownership::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
         }
         let store = Self::reached(place, disk)?;
         if data.is_some() {

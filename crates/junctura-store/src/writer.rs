@@ -7,13 +7,13 @@ use hashbrown::HashMap;
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
-use crate::commit::{COMMIT, Commit, PARTS_MAX, Part};
-use crate::commits::{Log, Term};
+use crate::catalogue::names::OpenNames;
+use crate::catalogue::table::{Place, Table};
+use crate::data::packing::{Compression, Packed, Packer};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
-use crate::names::OpenNames;
-use crate::packing::{Compression, Packed, Packer};
+use crate::log::commit::{COMMIT, Commit, PARTS_MAX, Part};
+use crate::log::{Log, Term};
 use crate::store::Store;
-use crate::table::{Place, Table};
 
 /// A flush of no more payload bytes keeps them within its commit: one sync is enough then.
 const INLINE_BYTES_MAX: u64 = 64 << 10;
