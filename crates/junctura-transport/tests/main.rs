@@ -8,5 +8,5 @@ mod conformance;
 #[path = "../../../fuzz/src/limits.rs"]
 mod limits;
 mod listener;
-mod scribble;
+mod hostile;
 mod untrusted;
