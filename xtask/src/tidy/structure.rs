@@ -14,17 +14,14 @@ const LARGE_TYPES: [(&str, usize); 3] = [
     ("junctura-store Store", 97),
 ];
 /// Folders with more than [`FOLDER_FILES`] sources.
-const FULL_FOLDERS: [(&str, usize); 10] = [
+const FULL_FOLDERS: [(&str, usize); 7] = [
     ("python/junctura/products", 47),
     ("crates/junctura-pool/src/core", 40),
     ("crates/junctura-python/src", 39),
-    ("crates/junctura-cli/src", 34),
     ("crates/junctura/src", 31),
     ("python/junctura/workflow", 30),
     ("python/junctura", 27),
-    ("crates/junctura-cli/src/hammer", 18),
     ("python/junctura/products/_map", 18),
-    ("crates/junctura-cli/src/store", 17),
 ];
 /// Types whose name is one word, in percent.
 const ONE_WORD_PERCENT: usize = 85;

@@ -12,24 +12,19 @@
 //! the end, and takes what is left when all others are gone. With `--retention group` each consumer is a group of its own,
 //! and what is offered to it stays until this group has released it.
 
-mod bundled;
-mod consumer;
 mod coordinator;
 mod drain;
 mod history;
 mod kills;
 mod load;
 mod memory;
-mod observer;
+mod messages;
 mod plan;
 mod process;
-mod producer;
 mod report;
 mod stamp;
 mod store;
-mod subscriber;
-mod talk;
-mod worker;
+mod workers;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -196,5 +191,5 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
 
 /// Does one process's part.
 pub(crate) fn work(_: &WorkerArguments) -> Result<()> {
-    worker::work()
+    workers::work()
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
 use junctura_store::{Layout, Store, Writer};
 
-use super::StoreArguments;
-use crate::interrupt::Interrupt;
-use crate::put::files::{FilesArguments, Goal, Payload, Place, zeros};
-use crate::put::tally::{Origin, Tally, TellArguments};
-use crate::schema_files;
-use crate::serve::half_of_memory;
+use crate::model::schema_files;
+use crate::pool::put::files::{FilesArguments, Goal, Payload, Place, zeros};
+use crate::pool::put::tally::{Origin, Tally, TellArguments};
+use crate::pool::serve::half_of_memory;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each field by its header

@@ -6,11 +6,11 @@ use clap::Args;
 use junctura::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Gap, Object, Result};
 use serde_json::json;
 
-use super::StoreArguments;
 use crate::attributes::{about_selector, selector};
-use crate::interrupt::Interrupt;
-use crate::output::Out;
 use crate::size;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
 use crate::url::{ClientArguments, builder};
 
 const EXAMPLES: &str = "Examples:

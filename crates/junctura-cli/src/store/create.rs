@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use junctura::Result;
 use junctura_store::{Ages, Commits, Layout, Packing, Store};
 
-use super::StoreArguments;
-use crate::{schema_files, size};
+use crate::model::schema_files;
+use crate::size;
+use crate::store::StoreArguments;
 
 /// Schemas that are named one by one.
 const SCHEMAS_TOLD: usize = 12;

@@ -16,9 +16,9 @@ use super::plot::Plot;
 use super::row::{About, Done, Row};
 use super::{Plan, Role};
 use crate::hammer::Arguments;
-use crate::interrupt::Interrupt;
-use crate::output::Out;
-use crate::schema_files;
+use crate::model::schema_files;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
 
 const TOUCHED: &str =
     "bytes are there before; of each object first and last are stamped, and all are written, read and verified";

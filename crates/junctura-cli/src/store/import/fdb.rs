@@ -14,12 +14,12 @@ use super::fields::{DataFiles, Field, Fields, Located, SchemaFile};
 use super::placing::place;
 use super::versions::{self, Content, Found, Listed, OfKey, two_in_one};
 use crate::attributes::about_selector;
-use crate::interrupt::Interrupt;
+use crate::model::schema_files;
+use crate::pool::put::files::Place;
+use crate::pool::put::tally::{Origin, Tally, TellArguments};
 use crate::program::Program;
-use crate::put::files::Place;
-use crate::put::tally::{Origin, Tally, TellArguments};
-use crate::schema_files;
 use crate::store::{self, StoreArguments};
+use crate::terminal::interrupt::Interrupt;
 
 const EXAMPLES: &str = "Examples:
   junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
