@@ -11,6 +11,7 @@
 //! ```
 
 mod catalogue;
+mod create;
 mod data;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -36,6 +37,7 @@ pub use data::mapped::Mapped;
 pub use data::packing::{Codec, Compression, Packing};
 pub use log::Commits;
 pub use maintenance::compact::Compacted;
+pub use maintenance::make_checkpoint::Checkpointed;
 pub use maintenance::relocate::Moved;
 pub use maintenance::remove::Removed;
 pub use maintenance::tier::Tier;
@@ -48,7 +50,7 @@ pub use query::retrieve::Found;
 pub use query::snapshot::Snapshot;
 pub use query::stats::{Amount, SchemaStats, Stats, TierStats};
 pub use root::{Ages, Layout};
-pub use store::{Checkpointed, Store};
+pub use store::Store;
 pub use writer::{Flushed, Writer};
 
 /// The checksum of an object's bytes, [`Object::checksum`]: CRC-32C, the one that pools use.

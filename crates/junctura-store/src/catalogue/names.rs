@@ -66,7 +66,7 @@ impl OpenNames {
     fn read(&mut self, store: &Store) {
         self.known.resize_with(store.schemas().len(), Names::default);
         if !std::mem::replace(&mut self.are_read, true)
-            && let Ok(committed) = store.open_names()
+            && let Ok(committed) = store.catalogue().map(|catalogue| catalogue.open_names())
         {
             self.known = committed;
             for (schema, name) in &self.pending {

@@ -121,7 +121,7 @@ impl Store {
     /// columns; `LimitExceeded` when all schemas are more than 64 MiB, or have changed 99,999,999 times; what the system refuses.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         loop {
-            let newest = Newest::read(self.disk(), self.id())?;
+            let newest = Newest::read(self.disk(), &self.root().id)?;
             let mut next = Newest {
                 number: newest.as_ref().map_or(1, |newest| newest.number + 1),
                 schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
@@ -136,7 +136,7 @@ impl Store {
                 let cause = format!("the schemas of a store change {NUMBER_MAX} times at most: copy it into a new one");
                 return Err(Error::new(Code::LimitExceeded, FOLDER, cause));
             }
-            match next.write(self.disk(), self.id()) {
+            match next.write(self.disk(), &self.root().id) {
                 // Another one was quicker: this one comes after it.
                 Err(error) if error.code() == Code::AlreadyExists => {}
                 written => return written.and_then(|()| self.anew()),

@@ -5,6 +5,7 @@
 
 pub(crate) mod buffer;
 pub(crate) mod bulk_read;
+pub(crate) mod inventory;
 pub(crate) mod mapped;
 pub(crate) mod open_files;
 pub(crate) mod packing;

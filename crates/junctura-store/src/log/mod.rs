@@ -43,6 +43,16 @@ pub enum Commits {
     Exclusive,
 }
 
+impl Commits {
+    /// The folder of their files.
+    pub(crate) fn folder(self) -> &'static str {
+        match self {
+            Self::Appended => LOG_FOLDER,
+            Self::Exclusive => COMMITS_FOLDER,
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Log {

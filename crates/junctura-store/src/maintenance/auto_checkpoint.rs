@@ -93,7 +93,7 @@ impl Upkeep {
 
 fn look(store: &Store) -> Result<()> {
     let apart = store.apart();
-    if apart.backlog()?.reaches(BACKLOG_MAX) {
+    if apart.catalogue()?.backlog().reaches(BACKLOG_MAX) {
         apart.checkpoint()?;
     }
     Ok(())

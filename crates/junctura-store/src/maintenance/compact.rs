@@ -10,11 +10,14 @@ use junctura_model::{Code, Result};
 
 use crate::catalogue::checkpoint::{self, Checkpoint};
 use crate::catalogue::schemas;
+use crate::data::inventory::FileInventory;
 use crate::log::{COMMITS_FOLDER, Commits, LOG_FOLDER, first_of, object_number};
+use crate::maintenance::make_checkpoint::Checkpointed;
+use crate::maintenance::ownership::OwnershipCheck;
 use crate::maintenance::tier;
 use crate::query::snapshot::Snapshot;
-use crate::storage::{Unfinished, refused};
-use crate::store::{Checkpointed, Store};
+use crate::storage::{Unfinished, files_in, may_be_there, refused};
+use crate::store::Store;
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,18 +37,45 @@ impl Store {
     /// `Conflict`, and nothing is removed, in a copy of a store, or one that has moved, whose data lie elsewhere or that has tiers, and where
     /// files lie behind a link: until [`Self::adopt`]. As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
     pub fn compact(&self) -> Result<Compacted> {
-        self.check_owner()?;
+        OwnershipCheck::of(self).check()?;
         let mut removed = Vec::new();
         let checkpoint = match self.checkpoint() {
             // There may be no room for one before what needs none is gone.
             Err(error) if error.code() == Code::Io => {
-                self.remove_unneeded(&mut removed)?;
+                Compaction::begin(self).remove_unneeded(&mut removed)?;
                 self.checkpoint()?
             }
             made => made?,
         };
-        self.remove_unneeded(&mut removed)?;
+        Compaction::begin(self).remove_unneeded(&mut removed)?;
         Ok(Compacted { checkpoint, removed })
+    }
+
+    /// The files that [`Self::compact`] would remove now, if there were nothing new for a checkpoint.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`].
+    pub fn unneeded(&self) -> Result<Vec<String>> {
+        let compaction = Compaction::begin(self);
+        let mut files = compaction.unneeded_files()?;
+        files.extend(compaction.given_up()?.into_iter().map(|file| file.path));
+        Ok(files)
+    }
+}
+
+/// Finds and removes files that nothing needs.
+pub(crate) struct Compaction<'a> {
+    store: &'a Store,
+    /// However long it takes, what is old was old before anything was asked for.
+    began: Duration,
+}
+
+impl<'a> Compaction<'a> {
+    pub(crate) fn begin(store: &'a Store) -> Self {
+        Self {
+            store,
+            began: store.now(),
+        }
     }
 
     /// Removes what the newest checkpoint that is there does not need.
@@ -59,12 +89,12 @@ impl Store {
             Err(error) => failed = failed.take().or_else(|| Some(refused(file, what, &error))),
         };
         for file in self.unneeded_files()? {
-            self.files().close(&file);
-            let done = self.disk().remove(&file);
+            self.store.files().close(&file);
+            let done = self.store.disk().remove(&file);
             note(file, "cannot be removed", done);
         }
         for file in self.given_up()? {
-            let done = self.disk().end_unfinished(&file);
+            let done = self.store.disk().end_unfinished(&file);
             note(file.path, "cannot be ended", done);
         }
         failed.map_or(Ok(()), Err)
@@ -72,32 +102,23 @@ impl Store {
 
     /// Uploads that nobody will end: who began them is too late to flush.
     fn given_up(&self) -> Result<Vec<Unfinished>> {
-        let began = self.now();
-        let mut files = self.unfinished_files()?;
-        files.retain(|file| began.saturating_sub(file.since) > 2 * self.ages().unflushed_max);
-        Ok(files)
-    }
-
-    /// The files that [`Self::compact`] would remove now, if there were nothing new for a checkpoint.
-    ///
-    /// # Errors
-    /// As [`Self::snapshot`].
-    pub fn unneeded(&self) -> Result<Vec<String>> {
-        let mut files = self.unneeded_files()?;
-        files.extend(self.given_up()?.into_iter().map(|file| file.path));
+        let mut files = FileInventory::of(self.store).unfinished_files()?;
+        files.retain(|file| self.began.saturating_sub(file.since) > 2 * self.store.ages().unflushed_max);
         Ok(files)
     }
 
     fn unneeded_files(&self) -> Result<Vec<String>> {
-        // However long this takes, what is old was old before anybody was asked what is needed.
-        let began = self.now();
-        let names = checkpoint::names(self.disk())?;
+        let names = checkpoint::names(self.store.disk())?;
         let Some(all) = self.checkpoints(&names)? else {
             return Ok(Vec::new());
         };
-        let mut doomed = superseded(&names, &all, began.saturating_sub(2 * self.ages().snapshot_max));
-        doomed.extend(self.left_behind(&all, began)?);
-        doomed.extend(self.old_commits(&all, began)?);
+        let mut doomed = superseded(
+            &names,
+            &all,
+            self.began.saturating_sub(2 * self.store.ages().snapshot_max),
+        );
+        doomed.extend(self.left_behind(&all)?);
+        doomed.extend(self.old_commits(&all)?);
         Ok(doomed)
     }
 
@@ -105,7 +126,7 @@ impl Store {
     fn checkpoints(&self, names: &[String]) -> Result<Option<Vec<Checkpoint>>> {
         let mut all = Vec::new();
         for name in names {
-            match Checkpoint::read(self.disk(), name) {
+            match Checkpoint::read(self.store.disk(), name) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) if error.code() == Code::NotFound => return Ok(None),
                 Err(error) => return Err(error),
@@ -115,10 +136,10 @@ impl Store {
     }
 
     /// Files that nothing names, and that nothing will.
-    fn left_behind(&self, all: &[Checkpoint], began: Duration) -> Result<Vec<String>> {
-        let snapshot = self.snapshot()?;
+    fn left_behind(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
+        let snapshot = self.store.snapshot()?;
         let mut unnamed = snapshot.unnamed_files()?;
-        unnamed.extend(self.old_logs(all, began, &snapshot)?);
+        unnamed.extend(self.old_logs(all, &snapshot)?);
         unnamed.extend(self.unnamed_segments(all)?);
         unnamed.extend(self.drafts()?);
         let mut left = Vec::new();
@@ -126,8 +147,8 @@ impl Store {
             // A snapshot that was taken while the removal was on its way still shows what was there.
             let file = path.strip_suffix(".synced").unwrap_or(&path);
             let since = snapshot.empty_since(file).unwrap_or_default();
-            let is_needed = began.saturating_sub(since) <= 2 * self.ages().snapshot_max;
-            if !is_needed && self.is_given_up(&path, began)? {
+            let is_needed = self.began.saturating_sub(since) <= 2 * self.store.ages().snapshot_max;
+            if !is_needed && self.is_given_up(&path)? {
                 left.push(path);
             }
         }
@@ -138,7 +159,7 @@ impl Store {
     fn unnamed_segments(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
         let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
         let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
-        let mut unnamed = self.files_in(checkpoint::SEGMENTS)?;
+        let mut unnamed = files_in(self.store.disk(), checkpoint::SEGMENTS)?;
         unnamed.retain(|path| checkpoint::is_segment(path) && !named.contains(path));
         Ok(unnamed)
     }
@@ -154,7 +175,7 @@ impl Store {
             (tier::FOLDER, "tiers/."),
         ] {
             let is_draft = |path: &String| path.strip_prefix(beside).is_some_and(|id| crate::is_hex(id, 16));
-            drafts.extend(self.files_in(folder)?.into_iter().filter(is_draft));
+            drafts.extend(files_in(self.store.disk(), folder)?.into_iter().filter(is_draft));
         }
         Ok(drafts)
     }
@@ -165,7 +186,7 @@ impl Store {
     /// What the system refuses.
     pub(crate) fn unnamed_of_catalogue(&self) -> Result<Vec<String>> {
         let mut unnamed = self.drafts()?;
-        let names = checkpoint::names(self.disk())?;
+        let names = checkpoint::names(self.store.disk())?;
         if let Ok(Some(all)) = self.checkpoints(&names) {
             unnamed.extend(self.unnamed_segments(&all)?);
         }
@@ -173,14 +194,14 @@ impl Store {
     }
 
     /// Files of an appended log that nobody begins in any more, whatever checkpoint that may still be read, and in which no object lies.
-    fn old_logs(&self, all: &[Checkpoint], began: Duration, snapshot: &Snapshot) -> Result<Vec<String>> {
-        let before = began.saturating_sub(2 * self.ages().snapshot_max);
+    fn old_logs(&self, all: &[Checkpoint], snapshot: &Snapshot) -> Result<Vec<String>> {
+        let before = self.began.saturating_sub(2 * self.store.ages().snapshot_max);
         let staying = &all[superseded_count(all, before)..];
         let Some(needed_from) = staying.iter().map(|checkpoint| checkpoint.position().log).min() else {
             return Ok(Vec::new());
         };
         let named = snapshot.files()?;
-        let mut old = self.files_in(LOG_FOLDER)?;
+        let mut old = files_in(self.store.disk(), LOG_FOLDER)?;
         old.retain(|path| {
             let log = path.strip_suffix(".synced").unwrap_or(path);
             first_of(log).is_some_and(|first| first < needed_from) && !named.contains(log)
@@ -191,23 +212,24 @@ impl Store {
     /// Objects of exclusive commits up to the oldest checkpoint that may still be begun with, in which nothing lies that it shows. It was
     /// made so long ago that whoever has not heard of it does not believe any more that he knows the end; and no snapshot
     /// that can still be read is older.
-    fn old_commits(&self, all: &[Checkpoint], began: Duration) -> Result<Vec<String>> {
-        let before = began.saturating_sub(2 * self.ages().snapshot_max);
+    fn old_commits(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
+        let before = self.began.saturating_sub(2 * self.store.ages().snapshot_max);
         let oldest = all.get(superseded_count(all, before));
-        let Some(oldest) = oldest.filter(|oldest| self.commits() == Commits::Exclusive && oldest.is_before(before))
+        let Some(oldest) =
+            oldest.filter(|oldest| self.store.commits() == Commits::Exclusive && oldest.is_before(before))
         else {
             return Ok(Vec::new());
         };
         // By the clock of the place, too: that of its maker may have been wrong.
-        if !self.is_older(&oldest.path(), began, 2 * self.ages().snapshot_max)? {
+        if !self.is_older(&oldest.path(), 2 * self.store.ages().snapshot_max)? {
             return Ok(Vec::new());
         }
-        let mut old = self.files_in(COMMITS_FOLDER)?;
+        let mut old = files_in(self.store.disk(), COMMITS_FOLDER)?;
         old.retain(|path| object_number(path).is_some_and(|number| number <= oldest.commit));
         if old.is_empty() {
             return Ok(old);
         }
-        match oldest.files(self.disk(), self.schemas()) {
+        match oldest.files(self.store.disk(), self.store.schemas()) {
             Ok(named) => old.retain(|path| !named.contains(&**path)),
             // Another one is removing it just now, and does what else there is to do.
             Err(error) if error.code() == Code::NotFound || self.is_being_removed(oldest) => old.clear(),
@@ -219,36 +241,22 @@ impl Store {
     /// Whether a segment of a checkpoint is gone: they are removed before it. One that was opened before may be `Corrupt` when it is read.
     fn is_being_removed(&self, checkpoint: &Checkpoint) -> bool {
         let segments = &checkpoint.segments;
-        segments.iter().any(|segment| !self.may_be_there(&segment.path))
+        segments
+            .iter()
+            .any(|segment| !may_be_there(self.store.disk(), &segment.path))
     }
 
-    fn is_given_up(&self, path: &str, began: Duration) -> Result<bool> {
-        self.is_older(path, began, 2 * self.ages().unflushed_max)
+    fn is_given_up(&self, path: &str) -> Result<bool> {
+        self.is_older(path, 2 * self.store.ages().unflushed_max)
     }
 
     /// Whether a file that is there was last written longer ago.
-    fn is_older(&self, path: &str, began: Duration, age: Duration) -> Result<bool> {
-        match self.disk().modified(path) {
-            Ok(at) => Ok(began.saturating_sub(at) > age),
+    fn is_older(&self, path: &str, age: Duration) -> Result<bool> {
+        match self.store.disk().modified(path) {
+            Ok(at) => Ok(self.began.saturating_sub(at) > age),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(refused(path, "cannot be looked at", &error)),
         }
-    }
-
-    /// Names in a folder, by their names in the store.
-    pub(crate) fn files_in(&self, folder: &str) -> Result<Vec<String>> {
-        let names = self
-            .disk()
-            .list(folder)
-            .map_err(|error| refused(folder, "cannot be listed", &error))?;
-        let path = |name: String| {
-            if folder.is_empty() {
-                name
-            } else {
-                format!("{folder}/{name}")
-            }
-        };
-        Ok(names.into_iter().map(path).collect())
     }
 }
 

@@ -8,10 +8,10 @@ use junctura_model::Result;
 
 use crate::data;
 use crate::log::{first_of, object_number};
-use crate::maintenance::relocate::Moved;
+use crate::maintenance::relocate::{Moved, relocate};
 use crate::maintenance::tier;
 use crate::query::listing::{Listing, Object};
-use crate::storage::refused;
+use crate::storage::{Disk, refused};
 use crate::store::Store;
 
 /// Gathered is what lies in a file of which no more than one part of so many belongs to objects.
@@ -26,7 +26,7 @@ impl Store {
     /// # Errors
     /// As [`Self::move_to`].
     pub fn gather(&self, mut progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
-        let (listing, sparse) = self.sparse()?;
+        let (listing, sparse) = sparse(self)?;
         let mut of_tiers: BTreeMap<String, Vec<Object<'_>>> = BTreeMap::new();
         for object in listing.by_location() {
             if sparse.contains_key(object.file_name()) {
@@ -39,11 +39,11 @@ impl Store {
         let mut gathered = Moved::default();
         let mut done = Ok(());
         for (tier, objects) in of_tiers {
-            let folder = self.tier_folder(&tier)?;
-            done = done.and_then(|()| self.relocate(&objects, &listing, &folder, &mut gathered, &mut progress));
+            let folder = tier::folder_of(self, &tier)?;
+            done = done.and_then(|()| relocate(self, &objects, &listing, &folder, &mut gathered, &mut progress));
         }
         drop(listing);
-        self.after_moves(&gathered);
+        gathered.checkpoint(self);
         done.map(|()| gathered)
     }
 
@@ -52,53 +52,50 @@ impl Store {
     /// # Errors
     /// As [`crate::Snapshot::list`].
     pub fn scattered(&self) -> Result<(u64, u64)> {
-        let (_, sparse) = self.sparse()?;
+        let (_, sparse) = sparse(self)?;
         let sum = |(objects, bytes): (u64, u64), used: &Used| (objects + used.objects, bytes + used.bytes);
         Ok(sparse.values().fold((0, 0), sum))
     }
+}
 
-    /// All objects, and the files that are mostly empty.
-    fn sparse(&self) -> Result<(Listing, HashMap<Arc<str>, Used>)> {
-        let began = self.now();
-        let listing = self.snapshot()?.list_all("")?;
-        let mut files: HashMap<Arc<str>, Used> = HashMap::new();
-        let mut closed = HashMap::new();
-        let log = self.current_log()?;
-        // Nobody adds to what has its name once.
-        let is_done = |file: &str| first_of(file).is_some_and(|first| first < log) || object_number(file).is_some();
-        for object in &listing {
-            if is_done(object.file_name()) {
-                let used: &mut Used = closed.entry(Arc::clone(object.file_name())).or_default();
-                used.objects += 1;
-                used.bytes += object.place().length;
-            }
-        }
-        for object in listing.iter().filter(|object| data::is_one(object.file_name())) {
-            let used = files.entry(Arc::clone(object.file_name())).or_default();
+/// All objects, and the files that are mostly empty.
+fn sparse(store: &Store) -> Result<(Listing, HashMap<Arc<str>, Used>)> {
+    let began = store.now();
+    let listing = store.snapshot()?.list_all("")?;
+    let mut files: HashMap<Arc<str>, Used> = HashMap::new();
+    let mut closed = HashMap::new();
+    let log = store.catalogue()?.position().log;
+    // Nobody adds to what has its name once.
+    let is_done = |file: &str| first_of(file).is_some_and(|first| first < log) || object_number(file).is_some();
+    for object in &listing {
+        if is_done(object.file_name()) {
+            let used: &mut Used = closed.entry(Arc::clone(object.file_name())).or_default();
             used.objects += 1;
             used.bytes += object.place().length;
         }
-        let quiet_since = began.saturating_sub(2 * self.ages().unflushed_max);
-        let mut sparse = closed;
-        for (file, used) in files {
-            if self.is_sparse(&file, &used, quiet_since)? {
-                sparse.insert(file, used);
-            }
-        }
-        Ok((listing, sparse))
     }
-
-    fn is_sparse(&self, file: &str, used: &Used, quiet_since: std::time::Duration) -> Result<bool> {
-        let looked = self
-            .disk()
-            .len(file)
-            .and_then(|bytes| Ok((bytes, self.disk().modified(file)?)));
-        match looked {
-            Ok((bytes, modified)) => Ok(used.bytes.saturating_mul(FULL) < bytes && modified < quiet_since),
-            // There may be none for what is empty; for anything else that is for a check to say.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(refused(file, "cannot be looked at", &error)),
+    for object in listing.iter().filter(|object| data::is_one(object.file_name())) {
+        let used = files.entry(Arc::clone(object.file_name())).or_default();
+        used.objects += 1;
+        used.bytes += object.place().length;
+    }
+    let quiet_since = began.saturating_sub(2 * store.ages().unflushed_max);
+    let mut sparse = closed;
+    for (file, used) in files {
+        if is_sparse(store.disk(), &file, &used, quiet_since)? {
+            sparse.insert(file, used);
         }
+    }
+    Ok((listing, sparse))
+}
+
+fn is_sparse(disk: &dyn Disk, file: &str, used: &Used, quiet_since: std::time::Duration) -> Result<bool> {
+    let looked = disk.len(file).and_then(|bytes| Ok((bytes, disk.modified(file)?)));
+    match looked {
+        Ok((bytes, modified)) => Ok(used.bytes.saturating_mul(FULL) < bytes && modified < quiet_since),
+        // There may be none for what is empty; for anything else that is for a check to say.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(refused(file, "cannot be looked at", &error)),
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod auto_checkpoint;
 pub(crate) mod compact;
 pub(crate) mod defragment;
+pub(crate) mod make_checkpoint;
 pub(crate) mod ownership;
 pub(crate) mod relocate;
 pub(crate) mod remove;

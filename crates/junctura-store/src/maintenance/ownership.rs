@@ -58,7 +58,14 @@ pub(crate) struct OneCatalogue<'a> {
     pub(crate) disk: &'a dyn Disk,
 }
 
-impl OneCatalogue<'_> {
+impl<'a> OneCatalogue<'a> {
+    pub(crate) fn of(store: &'a Store) -> Self {
+        Self {
+            id: &store.root().id,
+            disk: store.disk(),
+        }
+    }
+
     fn mark(&self) -> Marked {
         Marked {
             store: Some(self.disk.address()),
@@ -259,30 +266,49 @@ impl Store {
     /// `AlreadyExists` for a place that is another store's; `Unavailable` for one that is not there, as when it is not mounted; `Conflict` for a link
     /// into the folder of another store; what a place refuses. Where one place or link is refused, none is this folder's.
     pub fn adopt(&self) -> Result<()> {
-        let catalogue = self.one_catalogue();
+        OwnershipCheck::of(self).adopt()
+    }
+}
+
+/// Compares what lies elsewhere, or behind links, with a store's catalogue.
+pub(crate) struct OwnershipCheck<'a> {
+    store: &'a Store,
+    catalogue: OneCatalogue<'a>,
+}
+
+impl<'a> OwnershipCheck<'a> {
+    pub(crate) fn of(store: &'a Store) -> Self {
+        Self {
+            store,
+            catalogue: OneCatalogue::of(store),
+        }
+    }
+
+    /// See [`Store::adopt`].
+    fn adopt(&self) -> Result<()> {
         let mut places = Vec::new();
         for (name, place) in self.places()? {
             let disk = place.disk(false)?;
-            check_marked(&*disk, &path(&name), &name, catalogue)?;
-            check(&*disk, &name, catalogue.id, &disk.uri(""))?;
+            check_marked(&*disk, &path(&name), &name, self.catalogue)?;
+            check(&*disk, &name, self.catalogue.id, &disk.uri(""))?;
             places.push((name, disk));
         }
         let links = self.links()?;
-        links.iter().try_for_each(|link| self.check_link(link, catalogue))?;
+        links.iter().try_for_each(|link| self.check_link(link))?;
         for (name, disk) in &places {
-            remark(&**disk, name, catalogue)?;
+            remark(&**disk, name, self.catalogue)?;
         }
         links
             .iter()
-            .try_for_each(|link| put(self.disk(), link_mark(link), link, catalogue))
+            .try_for_each(|link| put(self.store.disk(), link_mark(link), link, self.catalogue))
     }
 
     /// Whether what lies behind a link can be this catalogue's.
     ///
     /// # Errors
     /// As [`Self::adopt`].
-    fn check_link(&self, link: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
-        let disk = self.disk();
+    fn check_link(&self, link: &str) -> Result<()> {
+        let disk = self.store.disk();
         if disk.modified(link).is_err() {
             let cause = "what the link leads to is not there: is it mounted?";
             return Err(Error::new(Code::Unavailable, disk.uri(link), cause));
@@ -291,41 +317,31 @@ impl Store {
             let cause = format!("it leads into the store at {store}");
             return Err(Error::new(Code::Conflict, disk.uri(link), cause));
         }
-        check_marked(disk, &link_mark(link), OWN, catalogue)
+        check_marked(disk, &link_mark(link), OWN, self.catalogue)
     }
 
     /// Whether all that lies elsewhere is this catalogue's, so that files there can be removed.
     ///
     /// # Errors
     /// `Conflict` when it is not, or nothing says so; what the places refuse.
-    pub(crate) fn check_owner(&self) -> Result<()> {
-        let catalogue = self.one_catalogue();
+    pub(crate) fn check(&self) -> Result<()> {
         for (name, place) in self.places()? {
             let disk = place.disk(false)?;
             if name == OWN && Marked::find(&*disk, &path(OWN))?.is_none() && has_data(&*disk)? {
                 let cause = "nothing there says that they are this store's";
                 return Err(not_its(format!("files at {}", disk.uri("")), cause));
             }
-            check_catalogue(&*disk, &name, catalogue)?;
+            check_catalogue(&*disk, &name, self.catalogue)?;
         }
         for link in self.links()? {
-            let there = Marked::find(self.disk(), &link_mark(&link))?;
-            let Some(there) = there.filter(|mark| !mark.claimed || mark.owner != catalogue.id) else {
-                let subject = format!("files behind the link or mount {}", self.disk().uri(&link));
+            let there = Marked::find(self.store.disk(), &link_mark(&link))?;
+            let Some(there) = there.filter(|mark| !mark.claimed || mark.owner != self.catalogue.id) else {
+                let subject = format!("files behind the link or mount {}", self.store.disk().uri(&link));
                 return Err(not_its(subject, "nothing there says that they are this store's"));
             };
             self.check_behind(&link, &there)?;
         }
         Ok(())
-    }
-
-    /// The same of the place where the files of a folder lie, before a commit names such files: a copy may have adopted it meanwhile.
-    ///
-    /// # Errors
-    /// As [`Self::check_owner`].
-    pub(crate) fn check_owner_of(&self, folder: &str) -> Result<()> {
-        let checked = self.disk().check_owner(folder);
-        checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
     }
 
     /// Whether files may be made and changed in the folders of the store: none leads to where those of another one are. What a link leads to,
@@ -335,7 +351,7 @@ impl Store {
     /// `Conflict` where a link or mount point leads into another store, or to what a mark there says is another catalogue's; what the place of a claim
     /// refuses.
     pub(crate) fn check_ways(&self) -> Result<()> {
-        let disk = self.disk();
+        let disk = self.store.disk();
         for folder in FOLDERS {
             let checked = disk.check_way(folder);
             let is_link = checked.map_err(|error| refused(folder, "cannot be written to", &error))?;
@@ -356,10 +372,10 @@ impl Store {
     /// # Errors
     /// As [`Self::check_ways`].
     fn claim(&self, folder: &str) -> Result<()> {
-        let (disk, path) = (self.disk(), link_mark(folder));
+        let (disk, path) = (self.store.disk(), link_mark(folder));
         let mark = Marked {
             claimed: true,
-            ..self.one_catalogue().mark()
+            ..self.catalogue.mark()
         };
         let beside = data::Names::new(&crate::random()?).next(folder, 0, &[]);
         match mark.publish(disk, &path, beside) {
@@ -374,10 +390,9 @@ impl Store {
 
     /// Whether what a link leads to is this catalogue's, by its mark.
     fn check_behind(&self, link: &str, mark: &Marked) -> Result<()> {
-        let catalogue = self.one_catalogue();
-        let subject = format!("files behind the link or mount {}", self.disk().uri(link));
-        if mark.owner == catalogue.id {
-            return catalogue.check(mark, subject);
+        let subject = format!("files behind the link or mount {}", self.store.disk().uri(link));
+        if mark.owner == self.catalogue.id {
+            return self.catalogue.check(mark, subject);
         }
         let store = mark.store.as_deref().unwrap_or("another place");
         let cause = format!(
@@ -387,32 +402,34 @@ impl Store {
         Err(Error::new(Code::Conflict, subject, cause))
     }
 
-    pub(crate) fn one_catalogue(&self) -> OneCatalogue<'_> {
-        OneCatalogue {
-            id: self.id(),
-            disk: self.disk(),
-        }
-    }
-
     /// Its tiers, and where its data files lie elsewhere than its catalogue.
     fn places(&self) -> Result<Vec<(String, Place)>> {
-        let own = self.data_place().map(|place| (OWN.to_owned(), place.to_owned()));
-        let tiers = self.tiers()?.into_iter().map(|tier| (tier.name, tier.place));
+        let own = self.store.root().data.clone().map(|place| (OWN.to_owned(), place));
+        let tiers = self.store.tiers()?.into_iter().map(|tier| (tier.name, tier.place));
         let places = own.into_iter().chain(tiers);
         places.map(|(name, place)| Ok((name, Place::parse(&place)?))).collect()
     }
 
     /// Links where files of the store lie.
     fn links(&self) -> Result<Vec<String>> {
-        let tiers = self.tiers()?.into_iter().map(|tier| tier::folder(&tier.name));
+        let tiers = self.store.tiers()?.into_iter().map(|tier| tier::folder(&tier.name));
         let folders = FOLDERS.iter().map(|&folder| folder.to_owned()).chain(tiers);
         let mut links = Vec::new();
         for folder in folders {
-            let found = self.disk().links(&folder);
+            let found = self.store.disk().links(&folder);
             links.extend(found.map_err(|error| refused(folder, "cannot be listed", &error))?);
         }
         Ok(links)
     }
+}
+
+/// Whether files in a folder are this catalogue's, before a commit names such files: a copy may have adopted their place.
+///
+/// # Errors
+/// As [`OwnershipCheck::check`].
+pub(crate) fn check_folder(disk: &dyn Disk, folder: &str) -> Result<()> {
+    let checked = disk.check_owner(folder);
+    checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
 }
 
 /// Where a store has files.

@@ -10,6 +10,7 @@ use crate::data::bulk_read::{Bytes, for_each_payload};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
 use crate::log::relocation::{RELOCATION, Relocation, Rows};
 use crate::log::{Log, Term};
+use crate::maintenance::ownership;
 use crate::maintenance::tier;
 use crate::maintenance::verify::DAMAGES_MAX;
 use crate::query::listing::{Listing, Object};
@@ -63,24 +64,16 @@ impl Store {
     /// # }
     /// ```
     pub fn move_to(&self, selector: &str, tier: &str, progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
-        let folder = self.tier_folder(tier)?;
+        let folder = tier::folder_of(self, tier)?;
         let listing = self.movable(selector, tier)?;
         if tier != tier::OWN {
-            self.make_tiers_last()?;
+            tier::sync_tiers(self.disk())?;
         }
         let mut moved = Moved::default();
-        let done = self.relocate(&listing.together(), &listing, &folder, &mut moved, progress);
+        let done = relocate(self, &listing.together(), &listing, &folder, &mut moved, progress);
         drop(listing);
-        self.after_moves(&moved);
+        moved.checkpoint(self);
         done.map(|()| moved)
-    }
-
-    /// Whoever opens the store finds objects where they are, and need not hear how they came there. A checkpoint that cannot be made now
-    /// is made later: what was moved is moved.
-    pub(crate) fn after_moves(&self, moved: &Moved) {
-        if moved.commit > 0 {
-            let _ = self.checkpoint();
-        }
     }
 
     /// What [`Self::move_to`] would move.
@@ -88,41 +81,51 @@ impl Store {
     /// # Errors
     /// As there.
     pub fn movable(&self, selector: &str, tier: &str) -> Result<Listing> {
-        self.tier_folder(tier)?;
+        tier::folder_of(self, tier)?;
         let listing = self.snapshot()?.list_all(selector)?;
         Ok(listing.only(|object| tier::of(object.file_name()) != tier))
     }
+}
 
-    /// Moves these objects of a listing into new files below a folder, and adds them to what was moved, also when it fails.
-    ///
-    /// # Errors
-    /// As [`Self::move_to`].
-    pub(crate) fn relocate(
-        &self,
-        objects: &[Object<'_>],
-        listing: &Listing,
-        folder: &str,
-        moved: &mut Moved,
-        mut progress: impl FnMut(u64, u64) -> bool,
-    ) -> Result<()> {
-        let mut copier = Copier::new(self, folder, moved)?;
-        let mut is_stopped = false;
-        let read = for_each_payload(
-            objects.iter().copied(),
-            listing.reads_at_once(),
-            Bytes::Stored,
-            |object, stored| {
-                copier.take(&object, stored)?;
-                is_stopped = !progress(copier.moved.objects, copier.moved.bytes);
-                let stopped = || Err(Error::new(Code::Interrupted, "move", "it was stopped"));
-                if is_stopped { stopped() } else { Ok(()) }
-            },
-        );
-        if read.is_ok() || is_stopped {
-            copier.commit()?;
+impl Moved {
+    /// Whoever opens the store finds objects where they are, and need not hear how they came there. A checkpoint that cannot be made now
+    /// is made later: what was moved is moved.
+    pub(crate) fn checkpoint(&self, store: &Store) {
+        if self.commit > 0 {
+            let _ = store.checkpoint();
         }
-        read
     }
+}
+
+/// Moves these objects of a listing into new files below a folder, and adds them to what was moved, also when it fails.
+///
+/// # Errors
+/// As [`Store::move_to`].
+pub(crate) fn relocate(
+    store: &Store,
+    objects: &[Object<'_>],
+    listing: &Listing,
+    folder: &str,
+    moved: &mut Moved,
+    mut progress: impl FnMut(u64, u64) -> bool,
+) -> Result<()> {
+    let mut copier = Copier::new(store, folder, moved)?;
+    let mut is_stopped = false;
+    let read = for_each_payload(
+        objects.iter().copied(),
+        listing.reads_at_once(),
+        Bytes::Stored,
+        |object, stored| {
+            copier.take(&object, stored)?;
+            is_stopped = !progress(copier.moved.objects, copier.moved.bytes);
+            let stopped = || Err(Error::new(Code::Interrupted, "move", "it was stopped"));
+            if is_stopped { stopped() } else { Ok(()) }
+        },
+    );
+    if read.is_ok() || is_stopped {
+        copier.commit()?;
+    }
+    read
 }
 
 impl Listing {
@@ -223,7 +226,7 @@ impl<'s> Copier<'s> {
         for file in self.files.values_mut() {
             file.sync(self.store.disk())??;
         }
-        self.store.check_owner_of(self.folder)?;
+        ownership::check_folder(self.store.disk(), self.folder)?;
         // Files that no commit names are kept for some time only.
         let term = Term {
             since: self.since,
@@ -267,6 +270,7 @@ mod tests {
     use junctura_model::selector::testing::Random;
 
     use super::*;
+    use crate::data::inventory::FileInventory;
     use crate::data::packing::Compression;
     use crate::query::snapshot::Snapshot;
     use crate::root::{Ages, Layout, Root};
@@ -373,7 +377,7 @@ mod tests {
             let again = Store::open_on(Arc::clone(&disk), clock).unwrap();
             assert_eq!(shown(&again.snapshot().unwrap()), expected);
         }
-        let files = || store.data_files().unwrap().len();
+        let files = || FileInventory::of(&store).data_files().unwrap().len();
         let all = files();
         for _ in 0..3 {
             assert_eq!(shown(&before), expected);
@@ -393,7 +397,13 @@ mod tests {
         assert_eq!(store.move_to("", "data", |_, _| true).unwrap().objects, 0);
         pass(3 * AGE);
         store.compact().unwrap();
-        assert!(store.data_files().unwrap().iter().all(|file| file.starts_with("data/")));
+        assert!(
+            FileInventory::of(&store)
+                .data_files()
+                .unwrap()
+                .iter()
+                .all(|file| file.starts_with("data/"))
+        );
         assert_eq!(shown(&store.snapshot().unwrap()), expected);
     }
 
@@ -416,9 +426,7 @@ mod tests {
         // One that died after its first commit.
         let listing = store.movable("space=b", "cold").unwrap();
         let some = &listing.by_location()[..7];
-        store
-            .relocate(some, &listing, "tiers/cold", &mut Moved::default(), |_, _| true)
-            .unwrap();
+        relocate(&store, some, &listing, "tiers/cold", &mut Moved::default(), |_, _| true).unwrap();
         assert_eq!(store.movable("", "cold").unwrap().len(), left - 7);
         let moved = store.move_to("", "cold", |_, _| true).unwrap();
         assert_eq!(
@@ -445,15 +453,8 @@ mod tests {
         writer.archive([("space", "a"), ("name", "4")], b"newer").unwrap();
         writer.flush().unwrap();
         let expected = shown(&store.snapshot().unwrap());
-        store
-            .relocate(
-                &listing.by_location(),
-                &listing,
-                "data",
-                &mut Moved::default(),
-                |_, _| true,
-            )
-            .unwrap();
+        let all = listing.by_location();
+        relocate(&store, &all, &listing, "data", &mut Moved::default(), |_, _| true).unwrap();
         store.purge("").unwrap();
         let purged: Vec<Object> = shown(&store.snapshot().unwrap());
         assert!(purged.iter().all(|object| expected.contains(object)) && purged.len() < expected.len());

@@ -44,7 +44,7 @@ impl Store {
     /// `InvalidArgument` for objects of another store; `TooLarge` for more than one record can name; what the system refuses. When a sync failed it is not known whether they are
     /// removed, and that has to be looked up.
     pub fn remove(&self, listing: &Listing) -> Result<Removed> {
-        if !listing.store().is_same(self) {
+        if listing.store().root().id != self.root().id {
             let cause = "its objects are those of another store";
             return Err(Error::new(Code::InvalidArgument, "listing", cause));
         }

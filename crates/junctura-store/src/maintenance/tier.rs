@@ -9,7 +9,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 
 use crate::maintenance::ownership::{self, Marked, OneCatalogue};
-use crate::storage::{Disk, Places, refused};
+use crate::storage::{Disk, Places, files_in, refused};
 use crate::store::Store;
 use crate::url::{Cache, Place};
 
@@ -38,52 +38,21 @@ impl Store {
     /// the place says that is asked whether it can be written to.
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
-        if self.has_tier(name, place)? {
-            return self.make_tiers_last();
+        if has_tier(self.disk(), name, place)? {
+            return sync_tiers(self.disk());
         }
-        let written = Marked::new(self.id(), Some(place));
+        let written = Marked::new(&self.root().id, Some(place));
         written.bytes(&path(name))?;
-        let disk = self.place_of_tier(name, place)?.disk(true)?;
+        let disk = place_of_tier(self.disk(), name, place)?.disk(true)?;
         disk.probe(false)?;
-        ownership::mark(&*disk, name, self.one_catalogue())?;
+        ownership::mark(&*disk, name, OneCatalogue::of(self))?;
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
         match written.publish(self.disk(), &path(name), beside) {
-            Err(error) if error.code() == Code::AlreadyExists => self.has_tier(name, place).map(|_| ())?,
+            Err(error) if error.code() == Code::AlreadyExists => has_tier(self.disk(), name, place).map(|_| ())?,
             published => published?,
         }
         // It is asked for at once, and stays open.
-        self.files_in(&folder(name)).map(|_| ())
-    }
-
-    /// Whether there is a tier of this name, at this place.
-    ///
-    /// # Errors
-    /// `AlreadyExists` for one at another place.
-    fn has_tier(&self, name: &str, place: &str) -> Result<bool> {
-        match read(self.disk(), name) {
-            Ok(known) if known.place == place => Ok(true),
-            Ok(known) => {
-                let cause = format!("it is at {} already", known.place);
-                Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause))
-            }
-            Err(error) if error.code() == Code::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// # Errors
-    /// `InvalidArgument` for what is no place, or not the same one for everybody.
-    fn place_of_tier(&self, name: &str, place: &str) -> Result<Place> {
-        let parsed = Place::parse(place)?;
-        let is_lasting = |uri: &str| !uri.starts_with("memory:");
-        let cause = if !parsed.is_absolute() {
-            "others, who open the store elsewhere, would look for it in another place"
-        } else if !is_lasting(place) && is_lasting(&self.disk().uri("store.json")) {
-            "what lies in memory is gone with the process"
-        } else {
-            return Ok(parsed);
-        };
-        Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause))
+        files_in(self.disk(), &folder(name)).map(|_| ())
     }
 
     /// Its tiers, in the order of their names, without the place where objects lie that were not moved.
@@ -91,7 +60,7 @@ impl Store {
     /// # Errors
     /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
     pub fn tiers(&self) -> Result<Vec<Tier>> {
-        let mut files = self.files_in(FOLDER)?;
+        let mut files = files_in(self.disk(), FOLDER)?;
         files.sort();
         let names = files.iter().filter_map(|file| {
             let name = file.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(".json")?;
@@ -99,32 +68,63 @@ impl Store {
         });
         names.map(|name| read(self.disk(), name)).collect()
     }
+}
 
-    /// The folder of a tier's data files.
-    ///
-    /// # Errors
-    /// `NotFound` when the store has no such tier.
-    pub(crate) fn tier_folder(&self, name: &str) -> Result<String> {
-        if name == OWN {
-            return Ok(crate::data::FOLDER.to_owned());
+/// Whether there is a tier of this name, at this place.
+///
+/// # Errors
+/// `AlreadyExists` for one at another place.
+fn has_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<bool> {
+    match read(disk, name) {
+        Ok(known) if known.place == place => Ok(true),
+        Ok(known) => {
+            let cause = format!("it is at {} already", known.place);
+            Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause))
         }
-        check_name(name)?;
-        match read(self.disk(), name) {
-            Err(error) if error.code() == Code::NotFound => {
-                let tiers = self.tiers()?;
-                let names: Vec<&str> = tiers.iter().map(|tier| &*tier.name).chain([OWN]).collect();
-                let cause = format!("the store has no such tier (it has {})", names.join(", "));
-                Err(Error::new(Code::NotFound, format!("tier {name}"), cause))
-            }
-            read => read.map(|_| folder(name)),
-        }
+        Err(error) if error.code() == Code::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
+}
 
-    /// Makes last where they are said to be: whoever added one may have died before it did.
-    pub(crate) fn make_tiers_last(&self) -> Result<()> {
-        let synced = self.disk().sync_names(FOLDER);
-        synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
+/// # Errors
+/// `InvalidArgument` for what is no place, or not the same one for everybody.
+fn place_of_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<Place> {
+    let parsed = Place::parse(place)?;
+    let is_lasting = |uri: &str| !uri.starts_with("memory:");
+    let cause = if !parsed.is_absolute() {
+        "others, who open the store elsewhere, would look for it in another place"
+    } else if !is_lasting(place) && is_lasting(&disk.uri("store.json")) {
+        "what lies in memory is gone with the process"
+    } else {
+        return Ok(parsed);
+    };
+    Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause))
+}
+
+/// The folder of a tier's data files.
+///
+/// # Errors
+/// `NotFound` when the store has no such tier.
+pub(crate) fn folder_of(store: &Store, name: &str) -> Result<String> {
+    if name == OWN {
+        return Ok(crate::data::FOLDER.to_owned());
     }
+    check_name(name)?;
+    match read(store.disk(), name) {
+        Err(error) if error.code() == Code::NotFound => {
+            let tiers = store.tiers()?;
+            let names: Vec<&str> = tiers.iter().map(|tier| &*tier.name).chain([OWN]).collect();
+            let cause = format!("the store has no such tier (it has {})", names.join(", "));
+            Err(Error::new(Code::NotFound, format!("tier {name}"), cause))
+        }
+        read => read.map(|_| folder(name)),
+    }
+}
+
+/// Makes last where they are said to be: whoever added one may have died before it did.
+pub(crate) fn sync_tiers(disk: &dyn Disk) -> Result<()> {
+    let synced = disk.sync_names(FOLDER);
+    synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
 
 /// The tier that has a file; that of the store itself where none has.

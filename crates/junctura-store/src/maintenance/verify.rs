@@ -3,6 +3,8 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::data::bulk_read::{Bytes, for_each_payload};
+use crate::data::inventory::FileInventory;
+use crate::maintenance::compact::Compaction;
 use crate::query::listing::Object;
 use crate::query::snapshot::Snapshot;
 
@@ -79,8 +81,8 @@ impl Snapshot {
         let mut unnamed = self.unnamed_files()?;
         // Of these it is known that nothing of them is left.
         unnamed.retain(|file| self.empty_since(file).is_none());
-        unnamed.extend(self.store().unnamed_of_catalogue()?);
-        let unfinished = self.store().unfinished_files()?;
+        unnamed.extend(Compaction::begin(self.store()).unnamed_of_catalogue()?);
+        let unfinished = FileInventory::of(self.store()).unfinished_files()?;
         unnamed.extend(unfinished.into_iter().map(|file| file.path));
         Ok(unnamed)
     }
@@ -88,7 +90,7 @@ impl Snapshot {
     /// Data files that no commit names.
     pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
         let named = self.files()?;
-        let mut unnamed = self.store().data_files()?;
+        let mut unnamed = FileInventory::of(self.store()).data_files()?;
         unnamed.retain(|file| !named.contains(&**file));
         unnamed.sort();
         Ok(unnamed)

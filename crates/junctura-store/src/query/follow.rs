@@ -5,6 +5,7 @@ use std::time::Duration;
 use junctura_model::Result;
 
 use crate::query::listing::Listing;
+use crate::query::wait::wait_within;
 use crate::store::Store;
 
 /// What a selector matches, as it is committed: see [`Store::follow`].
@@ -71,7 +72,7 @@ impl Follow {
         timeout: Option<Duration>,
         ask: impl FnMut() -> Result<()>,
     ) -> Result<Option<Listing>> {
-        self.store.clone().wait_within(timeout, ask, |snapshot| {
+        wait_within(&self.store.clone(), timeout, ask, |snapshot| {
             let new = match self.given {
                 None => snapshot.list(&self.selector)?,
                 Some(given) => snapshot.list_after(&self.selector, given)?,

@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 
 use junctura_model::Result;
 
-use crate::catalogue::checkpoint::{self, Checkpoint};
+use crate::catalogue::checkpoint::Checkpoint;
 use crate::catalogue::table::datasets;
 use crate::data;
-use crate::log::{Commits, first_of};
+use crate::data::inventory::FileInventory;
 use crate::maintenance::tier;
 use crate::query::listing::Listing;
 use crate::query::snapshot::Snapshot;
-use crate::storage::{Unfinished, refused};
-use crate::store::Store;
 
 /// What a snapshot shows, and what the store's files take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +67,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
     }
@@ -105,6 +103,7 @@ impl Snapshot {
     /// As [`Self::list`]; what the system refuses.
     pub fn stats(&self) -> Result<Stats> {
         let store = self.store();
+        let inventory = FileInventory::of(store);
         let all = self.list_all("")?;
         let tiers = self.tiers_stats(&all)?;
         let checkpoint = Checkpoint::newest(store.disk())?;
@@ -113,11 +112,11 @@ impl Snapshot {
             used_bytes: tiers.iter().map(|tier| tier.used.bytes).sum(),
             tiers,
             schemas: self.schemas_stats(&all)?,
-            data: store.amount(&store.data_files()?)?,
-            commits: store.amount(&store.commit_files()?)?,
+            data: inventory.amount(&inventory.data_files()?)?,
+            commits: inventory.amount(&inventory.commit_files()?)?,
             checkpoint: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.commit),
             segments: checkpoint.map_or(Amount::default(), |checkpoint| segments(&checkpoint)),
-            unneeded: store.amount(&store.unneeded()?)?,
+            unneeded: inventory.amount(&store.unneeded()?)?,
         })
     }
 
@@ -176,72 +175,4 @@ fn amount(listing: &Listing, schema: usize) -> Amount {
 fn segments(checkpoint: &Checkpoint) -> Amount {
     let one = |bytes| Amount { count: 1, bytes };
     checkpoint.segments.iter().map(|segment| one(segment.bytes)).sum()
-}
-
-impl Store {
-    /// The files of which commits name parts, or will.
-    pub(crate) fn data_files(&self) -> Result<Vec<String>> {
-        let mut files = Vec::new();
-        for folder in self.data_folders()? {
-            for dataset in self
-                .files_in(&folder)?
-                .into_iter()
-                .filter(|path| data::is_dataset(path))
-            {
-                files.extend(self.files_in(&dataset)?);
-            }
-        }
-        files.retain(|path| data::is_named(path));
-        Ok(files)
-    }
-
-    /// Those that somebody has begun, and that are none yet.
-    pub(crate) fn unfinished_files(&self) -> Result<Vec<Unfinished>> {
-        let mut files = Vec::new();
-        for folder in self
-            .data_folders()?
-            .iter()
-            .map(String::as_str)
-            .chain([checkpoint::SEGMENTS])
-        {
-            let found = self.disk().unfinished(folder);
-            files.extend(
-                found.map_err(|error| refused(folder, "cannot be looked through for unfinished files", &error))?,
-            );
-        }
-        files.retain(|file| data::is_named(&file.path) || checkpoint::is_segment(&file.path));
-        Ok(files)
-    }
-
-    /// Where data files lie, and the drafts of what says whose those are.
-    fn data_folders(&self) -> Result<Vec<String>> {
-        let mut folders = vec![data::FOLDER.to_owned()];
-        if self.has_data_elsewhere() {
-            folders.push(tier::folder(tier::OWN));
-        }
-        for tier in self.tiers()? {
-            folders.push(self.tier_folder(&tier.name)?);
-        }
-        Ok(folders)
-    }
-
-    fn commit_files(&self) -> Result<Vec<String>> {
-        let mut files = self.files_in(self.commits_folder())?;
-        // Beside a log lie its marks.
-        files.retain(|file| self.commits() == Commits::Exclusive || first_of(file).is_some());
-        Ok(files)
-    }
-
-    /// How many of these files are there, and their bytes. Others may remove some meanwhile.
-    fn amount(&self, files: &[String]) -> Result<Amount> {
-        let mut amount = Amount::default();
-        for file in files {
-            match self.disk().len(file) {
-                Ok(bytes) => amount.add(bytes),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(refused(&**file, "cannot be looked at", &error)),
-            }
-        }
-        Ok(amount)
-    }
 }

@@ -44,7 +44,7 @@ impl Store {
         ask: impl FnMut() -> Result<()>,
     ) -> Result<Found> {
         let mut last = None;
-        let complete = self.wait_within(timeout, ask, |snapshot| {
+        let complete = wait_within(self, timeout, ask, |snapshot| {
             let found = snapshot.retrieve_partial(selector)?;
             if found.is_complete() {
                 return Ok(Some(found));
@@ -57,39 +57,39 @@ impl Store {
             None => self.snapshot()?.retrieve_partial(selector),
         }
     }
+}
 
-    /// What is found in the first snapshot that has it, of those that are taken as commits come; none when the time is over. It looks at least
-    /// once.
-    ///
-    /// # Errors
-    /// Those of a snapshot; what `look` and `ask` say.
-    pub(crate) fn wait_within<T>(
-        &self,
-        timeout: Option<Duration>,
-        mut ask: impl FnMut() -> Result<()>,
-        mut look: impl FnMut(&Snapshot) -> Result<Option<T>>,
-    ) -> Result<Option<T>> {
-        let folder = self.commits_folder();
-        let mut watch = self.disk().watch(folder);
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let left = || deadline.map_or(ROUND, |deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut seen = None;
-        loop {
-            ask()?;
-            // What comes while it looks is seen by the next look, also by the last one.
-            let left = left();
-            let snapshot = self.snapshot()?;
-            if seen.replace(snapshot.commit()) != Some(snapshot.commit())
-                && let Some(found) = look(&snapshot)?
-            {
-                return Ok(Some(found));
-            }
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let waited = watch.wait(left.min(ROUND));
-            waited.map_err(|error| refused(folder, "cannot be watched", &error))?;
+/// What is found in the first snapshot that has it, of those that are taken as commits come; none when the time is over. It looks at least
+/// once.
+///
+/// # Errors
+/// Those of a snapshot; what `look` and `ask` say.
+pub(crate) fn wait_within<T>(
+    store: &Store,
+    timeout: Option<Duration>,
+    mut ask: impl FnMut() -> Result<()>,
+    mut look: impl FnMut(&Snapshot) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let folder = store.commits().folder();
+    let mut watch = store.disk().watch(folder);
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let left = || deadline.map_or(ROUND, |deadline| deadline.saturating_duration_since(Instant::now()));
+    let mut seen = None;
+    loop {
+        ask()?;
+        // What comes while it looks is seen by the next look, also by the last one.
+        let left = left();
+        let snapshot = store.snapshot()?;
+        if seen.replace(snapshot.commit()) != Some(snapshot.commit())
+            && let Some(found) = look(&snapshot)?
+        {
+            return Ok(Some(found));
         }
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let waited = watch.wait(left.min(ROUND));
+        waited.map_err(|error| refused(folder, "cannot be watched", &error))?;
     }
 }
 

@@ -274,6 +274,27 @@ fn check_size(bytes: u64, bytes_max: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Names in a folder, as paths from the root.
+pub(crate) fn files_in(disk: &dyn Disk, folder: &str) -> Result<Vec<String>> {
+    let names = disk
+        .list(folder)
+        .map_err(|error| refused(folder, "cannot be listed", &error))?;
+    let path = |name: String| {
+        if folder.is_empty() {
+            name
+        } else {
+            format!("{folder}/{name}")
+        }
+    };
+    Ok(names.into_iter().map(path).collect())
+}
+
+/// Whether it is not known that there is no such file.
+pub(crate) fn may_be_there(disk: &dyn Disk, file: &str) -> bool {
+    let looked = disk.modified(file);
+    !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// All that a file has, if it has no more than `bytes_max`.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &str, bytes_max: u64) -> Result<Vec<u8>> {
     disk.read(path, bytes_max)

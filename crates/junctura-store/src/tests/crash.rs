@@ -12,6 +12,7 @@ use junctura_model::{Code, Given, Schema};
 
 use crate::data::packing::{Compression, Packing};
 use crate::log::Commits;
+use crate::maintenance::relocate;
 use crate::maintenance::remove::Removed;
 use crate::root::{Layout, Root};
 use crate::storage::Disk;
@@ -230,7 +231,7 @@ fn relocate(random: &mut Random, store: &Store) -> junctura_model::Result<()> {
     let mut objects = listing.by_location();
     objects.truncate(left);
     let mut moved = crate::Moved::default();
-    store.relocate(&objects, &listing, "data", &mut moved, |_, _| true)
+    relocate::relocate(store, &objects, &listing, "data", &mut moved, |_, _| true)
 }
 
 /// What a store shows: for each commit its objects, and their bytes.

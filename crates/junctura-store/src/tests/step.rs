@@ -10,8 +10,8 @@ use crate::data::packing::Compression;
 use crate::log::{Commits, LOG_FOLDER};
 use crate::maintenance::tier;
 use crate::root::{Layout, Root};
-use crate::storage::Disk;
 use crate::storage::faulty::{Fault, FaultyDisk, Loss, be_a_place};
+use crate::storage::{Disk, files_in};
 use crate::store::Store;
 use crate::tests::crash::{Shown, archive, bytes_of, clock, let_a_year_pass, let_it_be, opened, shown, sorted};
 
@@ -375,7 +375,7 @@ fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
         if made.is_err() {
             // It is there when only its name could not be made last.
             let store = create().or_else(|_| Store::open_url("memory:full-root"));
-            let reached = store.and_then(|store| store.files_in("data"));
+            let reached = store.and_then(|store| files_in(store.disk(), "data"));
             assert!(reached.is_ok(), "call {calls}: {reached:?}");
         }
     }
