@@ -35,56 +35,56 @@ pub use store::query::stat::document as stats_document;
 /// Hand scientific data over by meaning.
 #[derive(Parser)]
 #[command(name = "junctura", version, long_version = admin::version::long(), after_help = exit::HELP)]
-struct Arguments {
+struct CommandArguments {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Put(pool::put::Arguments),
-    Get(pool::get::Arguments),
-    Ls(pool::ls::Arguments),
-    Watch(pool::watch::Arguments),
-    WaitFor(pool::wait_for::Arguments),
-    Cp(pool::cp::Arguments),
-    Wanted(pool::wanted::Arguments),
-    Bundle(pool::bundle::Arguments),
+    Put(pool::put::PutArguments),
+    Get(pool::get::GetArguments),
+    Ls(pool::ls::LsArguments),
+    Watch(pool::watch::WatchArguments),
+    WaitFor(pool::wait_for::WaitForArguments),
+    Cp(pool::cp::CpArguments),
+    Wanted(pool::wanted::WantedArguments),
+    Bundle(pool::bundle::BundleArguments),
     Require(pool::require::RequireArguments),
     Retract(pool::require::RetractArguments),
     #[command(visible_alias = "groups")]
-    Group(pool::group::Arguments),
+    Group(pool::group::GroupArguments),
     Withdraw(pool::withdraw::WithdrawArguments),
     Retire(pool::withdraw::RetireArguments),
-    Create(store::create::Arguments),
-    Archive(store::archive::Arguments),
-    Archiver(store::archiver::Arguments),
-    Import(store::import::Arguments),
-    Retrieve(store::query::retrieve::Arguments),
-    Axes(store::query::axes::Arguments),
-    Inspect(store::query::inspect::Arguments),
+    Create(store::create::CreateArguments),
+    Archive(store::archive::ArchiveArguments),
+    Archiver(store::archiver::ArchiverArguments),
+    Import(store::import::ImportArguments),
+    Retrieve(store::query::retrieve::RetrieveArguments),
+    Axes(store::query::axes::AxesArguments),
+    Inspect(store::query::inspect::InspectArguments),
     Purge(store::maintenance::remove::PurgeArguments),
     Wipe(store::maintenance::remove::WipeArguments),
     Tier(store::maintenance::tier::TierArguments),
     Move(store::maintenance::tier::MoveArguments),
-    Compare(store::query::compare::Arguments),
-    Check(store::maintenance::check::Arguments),
+    Compare(store::query::compare::CompareArguments),
+    Check(store::maintenance::check::CheckArguments),
     Checkpoint(store::maintenance::compact::CheckpointArguments),
     Compact(store::maintenance::compact::CompactArguments),
-    Stat(pool::stat::Arguments),
-    Run(run::Arguments),
-    Timeline(timeline::Arguments),
-    Schema(model::schema::Arguments),
-    Layout(model::layout::Arguments),
-    Serve(pool::serve::Arguments),
-    Stop(pool::stop::Arguments),
-    Doctor(admin::doctor::Arguments),
-    Bench(admin::bench::Arguments),
-    Token(admin::token::Arguments),
-    Cert(admin::cert::Arguments),
-    Hammer(hammer::Arguments),
-    Completions(admin::completions::Arguments),
-    Man(admin::manual::Arguments),
+    Stat(pool::stat::StatArguments),
+    Run(run::RunArguments),
+    Timeline(timeline::TimelineArguments),
+    Schema(model::schema::SchemaArguments),
+    Layout(model::layout::LayoutArguments),
+    Serve(pool::serve::ServeArguments),
+    Stop(pool::stop::StopArguments),
+    Doctor(admin::doctor::DoctorArguments),
+    Bench(admin::bench::BenchArguments),
+    Token(admin::token::TokenArguments),
+    Cert(admin::cert::CertArguments),
+    Hammer(hammer::HammerArguments),
+    Completions(admin::completions::CompletionsArguments),
+    Man(admin::manual::ManualArguments),
     #[command(hide = true)]
     HammerWorker(hammer::WorkerArguments),
     #[command(hide = true)]
@@ -111,7 +111,7 @@ pub fn log() {
 #[must_use]
 pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIterator<Item = T>) -> u8 {
     let parsed = command().try_get_matches_from(arguments);
-    let command = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+    let command = match parsed.and_then(|matches| CommandArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.command,
         Err(told) => {
             // Nobody may be there to read it.
@@ -133,7 +133,7 @@ fn command() -> clap::Command {
             .map_or(String::new(), |help| format!("{help}\n\n"));
         command.after_help(format!("{help}{}", exit::STATUSES))
     }
-    Arguments::command().mut_subcommands(with_statuses)
+    CommandArguments::command().mut_subcommands(with_statuses)
 }
 
 /// The same, without what is hidden: for what a shell or a manual shows.

@@ -22,7 +22,7 @@ use crate::size;
 /// site with an authority of its own puts its files there under these names instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  junctura cert ~/pool-security --host node-7.cluster --host 10.0.0.7")]
-pub(crate) struct Arguments {
+pub(crate) struct CertArguments {
     /// Where the server's secrets are; only its owner may read them
     #[arg(value_name = "DIRECTORY")]
     security: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 /// Makes a certificate.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &CertArguments) -> Result<()> {
     let directory = &arguments.security;
     private_directory(directory)?;
     let authority = authority(directory, arguments.valid.saturating_mul(10))?;

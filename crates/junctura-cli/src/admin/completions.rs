@@ -16,14 +16,14 @@ const EXAMPLES: &str = "Examples:
 /// They are made from the same description as the help, so they know every command and option of this version.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct CompletionsArguments {
     /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
 /// Prints.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &CompletionsArguments) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::shown(), "junctura", &mut script);
     let mut out = Out::new();

@@ -16,14 +16,14 @@ const EXAMPLES: &str = "Examples:
 /// A page for the command and one for each of its parts: junctura.1, junctura-put.1, junctura-bundle-open.1 and so on.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ManualArguments {
     /// Write all pages into this folder, which is made if it is not there (default: print the page of the whole command)
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
 /// Writes.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &ManualArguments) -> Result<()> {
     let mut command = crate::shown();
     command.build();
     let mut out = Out::new();

@@ -18,7 +18,7 @@ use crate::terminal::output::Out;
 /// `JUNCTURA_TOKEN_FILE` names, or from ~/.config/junctura/token.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  junctura token ~/pool-security --for viewer --valid 30d --out viewer.token")]
-pub(crate) struct Arguments {
+pub(crate) struct TokenArguments {
     /// Where the server's secrets are; only its owner may read them
     #[arg(value_name = "DIRECTORY")]
     security: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 }
 
 /// Makes a token.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &TokenArguments) -> Result<()> {
     private_directory(&arguments.security)?;
     let key = key(&arguments.security.join(TOKEN_KEY))?;
     let token = key.token(&arguments.name, arguments.valid)?;

@@ -18,14 +18,14 @@ use crate::hammer::process::{Process, Task, died};
 use crate::hammer::report::{Figures, Memory, Report};
 use crate::hammer::stamp::{self, now_ns};
 use crate::hammer::workers::producer;
-use crate::hammer::{Arguments, Mode, Until, history};
+use crate::hammer::{HammerArguments, Mode, Until, history};
 use crate::program::Program;
 use crate::terminal::output::Out;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
     let arguments = arguments.checked()?;
     if let Some(directory) = &arguments.history {
         std::fs::create_dir_all(directory).map_err(|error| io(directory, &error))?;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-impl Arguments {
+impl HammerArguments {
     /// The arguments, if they make a load: every producer and consumer has a member.
     fn checked(&self) -> Result<Self> {
         let mut arguments = self.clone();
@@ -200,7 +200,7 @@ struct OwnServer {
 }
 
 impl OwnServer {
-    fn start(arguments: &Arguments, payload_bytes: usize) -> Result<Self> {
+    fn start(arguments: &HammerArguments, payload_bytes: usize) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
         let url = format!("unix:{}", directory.path().join("hammer.sock").display());
         let budget = arguments.plan(Role::Producer, 0, &url, payload_bytes).budget_bytes();
@@ -244,7 +244,7 @@ impl Drop for OwnServer {
 
 /// The processes of a run.
 pub(crate) struct Run<'a> {
-    pub(crate) arguments: &'a Arguments,
+    pub(crate) arguments: &'a HammerArguments,
     pub(crate) workers: Vec<Worker>,
     words: Receiver<(usize, Option<Word>)>,
     /// For those that are started later.
@@ -264,7 +264,7 @@ pub(crate) struct Worker {
 }
 
 impl<'a> Run<'a> {
-    fn new(arguments: &'a Arguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
+    fn new(arguments: &'a HammerArguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
         let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
         let plan = |role, index| {
             let plan = arguments.plan(role, index, url, payload_bytes);
@@ -551,7 +551,7 @@ impl ServerFigures {
     }
 
     /// Objects of a load that nobody took, or that stayed though those who were to take them did.
-    fn left_since(&self, before: &Self, arguments: &Arguments) -> u64 {
+    fn left_since(&self, before: &Self, arguments: &HammerArguments) -> u64 {
         let takes_all = arguments.ends_by_draining() || arguments.retention == Until::Group;
         let is_alone = arguments.pool.is_none() && takes_all;
         if is_alone {
@@ -562,7 +562,7 @@ impl ServerFigures {
     }
 }
 
-impl Arguments {
+impl HammerArguments {
     fn described(&self, payload_bytes: usize) -> serde_json::Value {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,

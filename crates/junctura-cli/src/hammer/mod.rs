@@ -76,7 +76,7 @@ const EXAMPLES: &str = "Examples:
 /// consumer, which checks and releases it. Without --pool, an own server is started for the run. With --store, a store is loaded.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct HammerArguments {
     /// The pool to load (default: an own server)
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
@@ -177,9 +177,9 @@ pub(crate) struct Arguments {
 pub(crate) struct WorkerArguments {}
 
 /// Runs a load and prints what it measured.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &HammerArguments, program: &Program) -> Result<()> {
     let program = program.clone();
-    let arguments = Arguments {
+    let arguments = HammerArguments {
         program,
         ..arguments.clone()
     };

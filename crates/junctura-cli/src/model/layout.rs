@@ -30,7 +30,7 @@ A LAYOUT is NAME=VALUE and so on, or a file that says the same in YAML:
 /// Arrays that are split over ranks: look at layouts, and at who gives what to whom
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct LayoutArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -99,7 +99,7 @@ struct Draw {
 }
 
 /// Looks.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &LayoutArguments) -> Result<()> {
     let mut out = Out::new();
     match &arguments.command {
         Command::Show(show) => show.run(&mut out)?,

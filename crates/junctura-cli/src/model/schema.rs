@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 /// Look at schemas: check a file, a key or a selector; change those of a store
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct SchemaArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -116,7 +116,7 @@ struct Set {
 }
 
 /// Looks.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &SchemaArguments) -> Result<()> {
     let mut out = Out::new();
     match &arguments.command {
         Command::Check(check) => check.run(&mut out)?,

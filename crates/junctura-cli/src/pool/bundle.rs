@@ -25,7 +25,7 @@ What nobody has open is aborted when its orphan timeout is over (a minute, unles
 /// Objects that become visible together: open, seal, abort and look at bundles
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct BundleArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -121,7 +121,7 @@ impl TermsArguments {
 }
 
 /// Does what is asked.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
     match &arguments.command {
         Command::Open(open) => open.run(),
         Command::Seal(path) => path.seal(),

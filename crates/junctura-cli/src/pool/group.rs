@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 /// `remove` does. Without a word more, lists them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(crate) struct Arguments {
+pub(crate) struct GroupArguments {
     #[command(subcommand)]
     what: Option<What>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ struct RemoveArguments {
 }
 
 /// Does it.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &GroupArguments) -> Result<()> {
     match &arguments.what {
         None => list(&arguments.list),
         Some(What::List(arguments)) => list(arguments),

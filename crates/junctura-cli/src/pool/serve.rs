@@ -32,7 +32,7 @@ const EXAMPLES: &str = "Examples:
 /// one ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ServeArguments {
     #[arg(
         help = "Where to listen: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]"
     )]
@@ -111,7 +111,7 @@ pub(crate) struct Arguments {
 }
 
 /// Serves.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     if let Some(url) = &arguments.upstream {
         return arguments.serve_upstream(url);
     }
@@ -164,7 +164,7 @@ fn open_many_files() {
     );
 }
 
-impl Arguments {
+impl ServeArguments {
     fn address(&self) -> String {
         let usual = || std::env::var("JUNCTURA_POOL").unwrap_or_else(|_| "unix:default".to_owned());
         self.address.clone().unwrap_or_else(usual)

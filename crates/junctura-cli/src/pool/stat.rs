@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 /// schema, masked versions, its files, and what compaction would remove.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct StatArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// Show what is in this store instead
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 }
 
 /// Shows.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     if let Some(url) = &arguments.store {
         return store::query::stat::run(url, arguments.json);
     }

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 /// memory held is gone then. Waits for the end; Ctrl-C ends the waiting, but the server goes on to its end.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct StopArguments {
     #[arg(
         help = "The pool: unix:NAME, unix:/path.sock or unix:@abstract",
         default_value = "unix:default",
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 /// Stops.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let builder = Pool::builder()
         .url(&arguments.pool)

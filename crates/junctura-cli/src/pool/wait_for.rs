@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 /// when the time was over.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct WaitForArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// Wait for what is committed to this store instead
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 }
 
 /// Waits.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
     let began = Instant::now();
     let deadline = arguments.timeout.and_then(|timeout| began.checked_add(timeout));
     let interrupt = Interrupt::install()?;
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.say(&selector, seen, began.elapsed())
 }
 
-impl Arguments {
+impl WaitForArguments {
     fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &Interrupt) -> Result<(String, u64)> {
         let pool = interrupt.connect(&self.pool, "junctura wait-for")?;
         let selector = selector(&self.selectors, &pool)?;

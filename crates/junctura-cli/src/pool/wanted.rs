@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
 /// wait. The exit status is 0 if there are any, and 3 if there are none.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct WantedArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// The object's attributes
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 }
 
 /// Asks.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
     let pool = Interrupt::install()?.connect(&arguments.pool, "junctura wanted")?;
     let count = pool.wanted_with(arguments.schema.as_deref(), given(&arguments.attributes))?;
     let mut out = Out::new();

@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
 /// No payload moves. It says on standard error when it begins: what happens after that is told.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct WatchArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// Watch this store instead
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 }
 
 /// Watches.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     if let Some(url) = &arguments.store {
         let until = Until::new(arguments.count, arguments.timeout);

@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
 /// this machine lets it be. For loads of your own: `junctura hammer`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct BenchArguments {
     /// How long to measure each thing
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "1s")]
     time: Duration,
@@ -97,7 +97,7 @@ struct Ratios {
 }
 
 /// Measures.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &BenchArguments, program: &Program) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let figures = measure(arguments.time, program, &interrupt)?;
     let mut out = Out::new();

@@ -31,7 +31,7 @@ The exit status is 0 if nothing has failed, and 1 otherwise; a warning is no fai
 /// says what follows from it and what can be done.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArguments {
     #[arg(
         help = "The pool that is meant: unix:NAME, unix:/path.sock or unix:@abstract",
         long,
@@ -160,7 +160,7 @@ const CHECKS: [Check; 16] = [
 ];
 
 /// Looks.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
     survive_file_limit()?;
     let machine = Machine::this(&arguments.pool);
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&machine)).collect();

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Result};
 use serde::Serialize;
 
-use crate::hammer::Arguments;
+use crate::hammer::HammerArguments;
 use crate::hammer::load::Space;
 use crate::hammer::stamp::BYTES_MIN;
 
@@ -142,7 +142,7 @@ pub(crate) struct Load {
 impl Load {
     /// # Errors
     /// `InvalidArgument` for arguments that make none.
-    pub(crate) fn of(arguments: &Arguments) -> Result<Self> {
+    pub(crate) fn of(arguments: &HammerArguments) -> Result<Self> {
         let options = &arguments.store;
         let (space, bytes, read_back) = match options.preset {
             None => (arguments.space(), arguments.size, options.read_back),
@@ -226,9 +226,9 @@ mod tests {
     use super::*;
 
     fn load(words: &[&str]) -> std::result::Result<Load, String> {
-        let command = Arguments::augment_args(Command::new("hammer"));
+        let command = HammerArguments::augment_args(Command::new("hammer"));
         let matches = command.try_get_matches_from([&["hammer"], words].concat());
-        let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+        let arguments = matches.and_then(|matches| HammerArguments::from_arg_matches(&matches));
         let arguments = arguments.map_err(|error| error.to_string())?;
         Load::of(&arguments).map_err(|error| error.to_string())
     }

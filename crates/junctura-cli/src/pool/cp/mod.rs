@@ -41,7 +41,7 @@ What TO has already is skipped where key, attributes and payload are the same, a
 )]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct CpArguments {
     /// The pool with the objects
     #[arg(value_name = "FROM")]
     from: String,
@@ -100,7 +100,7 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 }
 
 /// Copies.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let name = arguments.client.or("junctura cp");
     // A pool to copy from that is not there has nothing; to start it would hide a mistyped name.
@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     copier.finish(outcome, !arguments.quiet)
 }
 
-impl Arguments {
+impl CpArguments {
     fn copy_all(&self, from: &Pool, selector: &str, interrupt: &Interrupt, copier: &mut Copier<'_>) -> Result<()> {
         let options = FollowOptions {
             window: Some(self.window),

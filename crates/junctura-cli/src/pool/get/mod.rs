@@ -39,7 +39,7 @@ A template may use every attribute, and {key}, {hash}, {version} and {ext} (.gri
 )]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, group(ArgGroup::new("what").required(true).multiple(true)))]
-pub(crate) struct Arguments {
+pub(crate) struct GetArguments {
     #[command(flatten)]
     pool: PoolArguments,
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
 }
 
 /// Gets.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &GetArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     arguments.check()?;
     let mut taker = Taker::open(&arguments.into, arguments.follow)?;
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     taker.finish()
 }
 
-impl Arguments {
+impl GetArguments {
     fn check(&self) -> Result<()> {
         let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
         if !self.all && !self.follow {

@@ -45,7 +45,7 @@ const EXAMPLES: &str = "Examples:
 )]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct LsArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// List what is in this store instead
@@ -113,7 +113,7 @@ impl std::fmt::Display for Total {
 }
 
 /// Lists.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let mut list = List::new(arguments);
     match &arguments.store {
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     list.end()
 }
 
-impl Arguments {
+impl LsArguments {
     fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
         self.versions.are_of_no_pool()?;
         let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
@@ -193,7 +193,7 @@ impl<'a> From<&'a Row<'_>> for Shown<'a> {
 
 /// A list that is being written.
 struct List<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a LsArguments,
     out: Out,
     table: Table,
     tree: Tree,
@@ -201,7 +201,7 @@ struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    fn new(arguments: &'a Arguments) -> Self {
+    fn new(arguments: &'a LsArguments) -> Self {
         Self {
             arguments,
             out: Out::new(),

@@ -51,7 +51,7 @@ When a file is damaged, what was good before it is in the pool, and the error na
 )]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct PutArguments {
     #[command(flatten)]
     pool: PoolArguments,
     #[command(flatten)]
@@ -91,7 +91,7 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 }
 
 /// Puts.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
     let builder = arguments
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     feed.finish(outcome, arguments.ending())
 }
 
-impl Arguments {
+impl PutArguments {
     fn open_bundle(&self, pool: &Pool) -> Result<Option<Bundle>> {
         let bundle = self.bundle.as_ref().map(|path| self.terms.open(pool, path, None));
         if bundle.is_none() && (self.terms.members.is_some() || !self.terms.about.is_empty()) {

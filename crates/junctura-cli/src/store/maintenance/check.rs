@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
 /// damaged is named (exit status 1); so are data files that no commit names, which `junctura compact` removes in time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// What to check
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 }
 
 /// Checks.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;

@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
 /// A line for each attribute, with all its values in the objects that match, in the order of its type.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct AxesArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// Of what
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 /// Shows axes.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &AxesArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
     let axes = about_selector(store.snapshot()?.axes(&selector), &selector)?;

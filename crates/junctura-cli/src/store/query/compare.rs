@@ -27,7 +27,7 @@ Bytes are compared by length and checksum, and not read: values that are coded o
 /// each difference (exit status 1); the first store is meant by `<`, the second by `>`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct CompareArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// The store to compare it with; the same one without it
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
 }
 
 /// Compares.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &CompareArguments, program: &Program) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let mut values = arguments.values.begin(program)?;
     let (first, second) = arguments.listings()?;
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
     Err(Error::new(Code::Conflict, url, "there are differences"))
 }
 
-impl Arguments {
+impl CompareArguments {
     fn listings(&self) -> Result<(Listing, Listing)> {
         let first = self.store.open()?;
         let second = match &self.with {

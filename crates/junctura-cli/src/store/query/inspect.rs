@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 /// tools unpack what lies there.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct InspectArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// What to look for
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 }
 
 /// Inspects.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     out.flush()
 }
 
-impl Arguments {
+impl InspectArguments {
     fn print(&self, object: &Object<'_>, out: &mut Out) -> Result<()> {
         let (place, key) = (object.location(), object.key());
         let uri = object.uri();

@@ -34,7 +34,7 @@ What a selector names value by value is expected in every combination.";
 /// it (exit status 3), and then no file is written. Several selectors must all hold.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct RetrieveArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// What to retrieve: param=t, step=0/to/24/by/6, 'levelist>=500', a MARS request, or a key as `ls --json` prints it
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
 }
 
 /// Retrieves.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     retrieval.finish()
 }
 
-impl Arguments {
+impl RetrieveArguments {
     /// All that was asked for, at one moment.
     fn find(&self, store: &Store, selector: &str, interrupt: &Interrupt) -> Result<Listing> {
         let waits = self.wait || self.timeout.is_some();
@@ -126,14 +126,14 @@ impl Arguments {
 
 /// Payloads on their way out of a store.
 struct Retrieval<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a RetrieveArguments,
     interrupt: &'a Interrupt,
     taker: Taker,
     progress: Progress,
 }
 
 impl<'a> Retrieval<'a> {
-    fn new(arguments: &'a Arguments, interrupt: &'a Interrupt) -> Result<Self> {
+    fn new(arguments: &'a RetrieveArguments, interrupt: &'a Interrupt) -> Result<Self> {
         let into = if arguments.all_versions {
             arguments.into.of_versions()
         } else {
