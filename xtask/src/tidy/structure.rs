@@ -8,10 +8,7 @@ use crate::tree::Tree;
 /// Inherent methods that a type may have.
 const METHODS: usize = 80;
 /// Types with more.
-const LARGE_TYPES: [(&str, usize); 2] = [
-    ("junctura-pool Core", 491),
-    ("junctura Pool", 141),
-];
+const LARGE_TYPES: [(&str, usize); 2] = [("junctura-pool Core", 491), ("junctura Pool", 141)];
 /// Folders with more than [`FOLDER_FILES`] sources.
 const FULL_FOLDERS: [(&str, usize); 7] = [
     ("python/junctura/products", 47),
