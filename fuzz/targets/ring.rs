@@ -3,7 +3,7 @@
 #![no_main]
 
 use junctura_fuzz::{Limits, within};
-use junctura_transport::scribble::{Step, run};
+use junctura_transport::hostile::{Step, run};
 use libfuzzer_sys::fuzz_target;
 
 /// Two inboxes; four bytes of input make a frame of 6,000, which the end that says it may have to keep.

@@ -6,114 +6,89 @@
 //! The program `junctura` is [`log`] and [`run`] and nothing else. Others can be the same command: the Python package is one.
 
 #[macro_use]
-mod output;
+mod terminal;
 
+mod admin;
 mod attributes;
-mod bench;
-mod bundle;
-mod cert;
-mod completions;
-mod cp;
-mod doctor;
 mod exit;
-mod get;
-mod group;
 mod hammer;
-mod interrupt;
 mod json;
-mod layout;
-mod ls;
-mod manual;
+mod model;
+mod pool;
 mod program;
-mod progress;
-mod put;
-mod require;
 mod run;
-mod schema;
-mod schema_files;
-mod security;
-mod serve;
 mod size;
-mod stat;
-mod stop;
 mod store;
 mod timeline;
 mod today;
-mod token;
 mod url;
-mod version;
-mod visible;
-mod wait_for;
-mod wanted;
-mod watch;
-mod withdraw;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use pool::put::{FileCounts, FileOptions, each_message};
 pub use program::Program;
-pub use put::{FileCounts, FileOptions, each_message};
-pub use store::stat::document as stats_document;
+pub use store::query::stat::document as stats_document;
 
 /// Hand scientific data over by meaning.
 #[derive(Parser)]
-#[command(name = "junctura", version, long_version = version::long(), after_help = exit::HELP)]
-struct Arguments {
+#[command(name = "junctura", version, long_version = admin::version::long(), after_help = exit::HELP)]
+struct CommandArguments {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Put(put::Arguments),
-    Get(get::Arguments),
-    Ls(ls::Arguments),
-    Watch(watch::Arguments),
-    WaitFor(wait_for::Arguments),
-    Cp(cp::Arguments),
-    Wanted(wanted::Arguments),
-    Bundle(bundle::Arguments),
-    Require(require::RequireArguments),
-    Retract(require::RetractArguments),
+    Put(pool::put::PutArguments),
+    Get(pool::get::GetArguments),
+    Ls(pool::ls::LsArguments),
+    Watch(pool::watch::WatchArguments),
+    WaitFor(pool::wait_for::WaitForArguments),
+    Cp(pool::cp::CpArguments),
+    Wanted(pool::wanted::WantedArguments),
+    Bundle(pool::bundle::BundleArguments),
+    Require(pool::require::RequireArguments),
+    Retract(pool::require::RetractArguments),
     #[command(visible_alias = "groups")]
-    Group(group::Arguments),
-    Withdraw(withdraw::WithdrawArguments),
-    Retire(withdraw::RetireArguments),
-    Create(store::create::Arguments),
-    Archive(store::archive::Arguments),
-    Archiver(store::archiver::Arguments),
-    Import(store::import::Arguments),
-    Retrieve(store::retrieve::Arguments),
-    Axes(store::axes::Arguments),
-    Inspect(store::inspect::Arguments),
-    Purge(store::remove::PurgeArguments),
-    Wipe(store::remove::WipeArguments),
-    Tier(store::tier::TierArguments),
-    Move(store::tier::MoveArguments),
-    Compare(store::compare::Arguments),
-    Check(store::check::Arguments),
-    Checkpoint(store::compact::CheckpointArguments),
-    Compact(store::compact::CompactArguments),
-    Stat(stat::Arguments),
-    Run(run::Arguments),
-    Timeline(timeline::Arguments),
-    Schema(schema::Arguments),
-    Layout(layout::Arguments),
-    Serve(serve::Arguments),
-    Stop(stop::Arguments),
-    Doctor(doctor::Arguments),
-    Bench(bench::Arguments),
-    Token(token::Arguments),
-    Cert(cert::Arguments),
-    Hammer(hammer::Arguments),
-    Completions(completions::Arguments),
-    Man(manual::Arguments),
+    Group(pool::group::GroupArguments),
+    Withdraw(pool::withdraw::WithdrawArguments),
+    Retire(pool::withdraw::RetireArguments),
+    Create(store::create::CreateArguments),
+    Archive(store::archive::ArchiveArguments),
+    Archiver(store::archiver::ArchiverArguments),
+    Import(store::import::ImportArguments),
+    Retrieve(store::query::retrieve::RetrieveArguments),
+    Axes(store::query::axes::AxesArguments),
+    Inspect(store::query::inspect::InspectArguments),
+    Purge(store::maintenance::remove::PurgeArguments),
+    Wipe(store::maintenance::remove::WipeArguments),
+    Tier(store::maintenance::tier::TierArguments),
+    Move(store::maintenance::tier::MoveArguments),
+    Compare(store::query::compare::CompareArguments),
+    Check(store::maintenance::check::CheckArguments),
+    Checkpoint(store::maintenance::compact::CheckpointArguments),
+    Compact(store::maintenance::compact::CompactArguments),
+    Stat(pool::stat::StatArguments),
+    Run(run::RunArguments),
+    Timeline(timeline::TimelineArguments),
+    Schema(model::schema::SchemaArguments),
+    Layout(model::layout::LayoutArguments),
+    Serve(pool::serve::ServeArguments),
+    Stop(pool::stop::StopArguments),
+    Doctor(admin::doctor::DoctorArguments),
+    Bench(admin::bench::BenchArguments),
+    Token(admin::token::TokenArguments),
+    Cert(admin::cert::CertArguments),
+    Hammer(hammer::HammerArguments),
+    Completions(admin::completions::CompletionsArguments),
+    Man(admin::manual::ManualArguments),
     #[command(hide = true)]
     HammerWorker(hammer::WorkerArguments),
     #[command(hide = true)]
-    BenchWorker(bench::WorkerArguments),
+    BenchWorker(admin::bench::WorkerArguments),
 }
 
 /// Sends what the program has to say of itself to standard error: warnings, or what `JUNCTURA_LOG` asks for. Where something
@@ -122,8 +97,8 @@ pub fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(output::is_styled(std::io::stderr().is_terminal()))
-        .with_writer(|| visible::Visible(std::io::stderr()))
+        .with_ansi(terminal::output::is_styled(std::io::stderr().is_terminal()))
+        .with_writer(|| terminal::visible::Visible(std::io::stderr()))
         .try_init();
 }
 
@@ -136,7 +111,7 @@ pub fn log() {
 #[must_use]
 pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIterator<Item = T>) -> u8 {
     let parsed = command().try_get_matches_from(arguments);
-    let command = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+    let command = match parsed.and_then(|matches| CommandArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.command,
         Err(told) => {
             // Nobody may be there to read it.
@@ -144,7 +119,7 @@ pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIte
             return told.exit_code() as u8;
         }
     };
-    exit::status(output::quietly(perform(command, program)))
+    exit::status(terminal::output::quietly(perform(command, program)))
 }
 
 /// The whole command line, with what every part of it says about exit statuses.
@@ -158,7 +133,7 @@ fn command() -> clap::Command {
             .map_or(String::new(), |help| format!("{help}\n\n"));
         command.after_help(format!("{help}{}", exit::STATUSES))
     }
-    Arguments::command().mut_subcommands(with_statuses)
+    CommandArguments::command().mut_subcommands(with_statuses)
 }
 
 /// The same, without what is hidden: for what a shell or a manual shows.
@@ -175,48 +150,48 @@ fn shown() -> clap::Command {
 
 fn perform(command: Command, program: &Program) -> junctura::Result<()> {
     match command {
-        Command::Put(arguments) => put::run(&arguments),
-        Command::Get(arguments) => get::run(&arguments),
-        Command::Ls(arguments) => ls::run(&arguments),
-        Command::Watch(arguments) => watch::run(&arguments),
-        Command::WaitFor(arguments) => wait_for::run(&arguments),
-        Command::Cp(arguments) => cp::run(&arguments),
-        Command::Wanted(arguments) => wanted::run(&arguments),
-        Command::Bundle(arguments) => bundle::run(&arguments),
-        Command::Require(arguments) => require::require(&arguments),
-        Command::Retract(arguments) => require::retract(&arguments),
-        Command::Group(arguments) => group::run(&arguments),
-        Command::Withdraw(arguments) => withdraw::withdraw(&arguments),
-        Command::Retire(arguments) => withdraw::retire(&arguments),
+        Command::Put(arguments) => pool::put::run(&arguments),
+        Command::Get(arguments) => pool::get::run(&arguments),
+        Command::Ls(arguments) => pool::ls::run(&arguments),
+        Command::Watch(arguments) => pool::watch::run(&arguments),
+        Command::WaitFor(arguments) => pool::wait_for::run(&arguments),
+        Command::Cp(arguments) => pool::cp::run(&arguments),
+        Command::Wanted(arguments) => pool::wanted::run(&arguments),
+        Command::Bundle(arguments) => pool::bundle::run(&arguments),
+        Command::Require(arguments) => pool::require::require(&arguments),
+        Command::Retract(arguments) => pool::require::retract(&arguments),
+        Command::Group(arguments) => pool::group::run(&arguments),
+        Command::Withdraw(arguments) => pool::withdraw::withdraw(&arguments),
+        Command::Retire(arguments) => pool::withdraw::retire(&arguments),
         Command::Create(arguments) => store::create::run(&arguments),
         Command::Archive(arguments) => store::archive::run(&arguments),
         Command::Archiver(arguments) => store::archiver::run(&arguments),
         Command::Import(arguments) => store::import::run(&arguments, program),
-        Command::Retrieve(arguments) => store::retrieve::run(&arguments),
-        Command::Axes(arguments) => store::axes::run(&arguments),
-        Command::Inspect(arguments) => store::inspect::run(&arguments),
-        Command::Purge(arguments) => store::remove::purge(&arguments),
-        Command::Wipe(arguments) => store::remove::wipe(&arguments),
-        Command::Tier(arguments) => store::tier::tier(&arguments),
-        Command::Move(arguments) => store::tier::move_to(&arguments),
-        Command::Compare(arguments) => store::compare::run(&arguments, program),
-        Command::Check(arguments) => store::check::run(&arguments),
-        Command::Checkpoint(arguments) => store::compact::checkpoint(&arguments),
-        Command::Compact(arguments) => store::compact::compact(&arguments),
-        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Retrieve(arguments) => store::query::retrieve::run(&arguments),
+        Command::Axes(arguments) => store::query::axes::run(&arguments),
+        Command::Inspect(arguments) => store::query::inspect::run(&arguments),
+        Command::Purge(arguments) => store::maintenance::remove::purge(&arguments),
+        Command::Wipe(arguments) => store::maintenance::remove::wipe(&arguments),
+        Command::Tier(arguments) => store::maintenance::tier::tier(&arguments),
+        Command::Move(arguments) => store::maintenance::tier::move_to(&arguments),
+        Command::Compare(arguments) => store::query::compare::run(&arguments, program),
+        Command::Check(arguments) => store::maintenance::check::run(&arguments),
+        Command::Checkpoint(arguments) => store::maintenance::compact::checkpoint(&arguments),
+        Command::Compact(arguments) => store::maintenance::compact::compact(&arguments),
+        Command::Stat(arguments) => pool::stat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments, program),
         Command::Timeline(arguments) => timeline::run(&arguments, program),
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Layout(arguments) => layout::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Stop(arguments) => stop::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments, program),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => manual::run(&arguments),
-        Command::BenchWorker(arguments) => bench::work(&arguments),
-        Command::Token(arguments) => token::run(&arguments),
-        Command::Cert(arguments) => cert::run(&arguments),
+        Command::Schema(arguments) => model::schema::run(&arguments),
+        Command::Layout(arguments) => model::layout::run(&arguments),
+        Command::Serve(arguments) => pool::serve::run(&arguments),
+        Command::Stop(arguments) => pool::stop::run(&arguments),
+        Command::Doctor(arguments) => admin::doctor::run(&arguments),
+        Command::Bench(arguments) => admin::bench::run(&arguments, program),
+        Command::Completions(arguments) => admin::completions::run(&arguments),
+        Command::Man(arguments) => admin::manual::run(&arguments),
+        Command::BenchWorker(arguments) => admin::bench::work(&arguments),
+        Command::Token(arguments) => admin::token::run(&arguments),
+        Command::Cert(arguments) => admin::cert::run(&arguments),
         Command::Hammer(arguments) => hammer::run(&arguments, program),
         Command::HammerWorker(arguments) => hammer::work(&arguments),
     }

@@ -35,7 +35,7 @@ Needs Python with the package: pip install 'junctura[products]'.";
 /// A plan states which other actions are applied to fields as they arrive, and to which sinks they are written.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct RunArguments {
     /// A workflow, recipes for products, or a plan, in YAML
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -135,13 +135,13 @@ struct Products {
 }
 
 /// Becomes the Python program, with its output and exit status.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &RunArguments, program: &Program) -> Result<()> {
     Err(program.become_module("junctura._run", words(arguments), arguments.python.as_ref()))
 }
 
 /// What was said, and nothing else: which of it fits depends on what the files are.
-fn words(arguments: &Arguments) -> Vec<OsString> {
-    let Arguments { workflow, products, .. } = arguments;
+fn words(arguments: &RunArguments) -> Vec<OsString> {
+    let RunArguments { workflow, products, .. } = arguments;
     let mut words: Vec<OsString> = Vec::new();
     for (name, value) in [
         ("--resume", &workflow.resume),
@@ -197,7 +197,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: RunArguments,
     }
 
     fn told(said: &[&str]) -> Vec<OsString> {

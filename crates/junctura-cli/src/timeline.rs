@@ -18,7 +18,7 @@ Needs Python with the package: pip install junctura.";
 /// pool, and which chain of tasks and waits decided how long the run took. `junctura run` draws it at the end.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct TimelineArguments {
     /// The folder of the run
     #[arg(value_name = "RUN")]
     run: OsString,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 /// Becomes the Python program, with its output and exit status.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &TimelineArguments, program: &Program) -> Result<()> {
     let mut words = Vec::new();
     if let Some(out) = &arguments.out {
         words.extend([OsString::from("--out"), out.clone()]);

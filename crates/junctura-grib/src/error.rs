@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::packed::PARALLELS_MAX;
+use crate::values::packed::PARALLELS_MAX;
 
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,34 +27,24 @@
 //! # }
 //! ```
 
-mod calc;
-mod ccsds;
-mod edition1;
-mod edition2;
 mod error;
-mod eval;
 mod fields;
-mod grid;
-mod head;
-mod identity;
+mod header;
 mod keys;
 mod messages;
 mod octets;
-mod packed;
-mod run;
 mod sections;
-mod simple;
 mod tables;
-mod templates;
 mod value;
+mod values;
 
 pub use error::{Fault, GribError};
 pub use fields::Fields;
 pub use keys::Keys;
 pub use messages::{Message, Messages, SPLIT_MAX};
-pub use packed::Packed;
-pub use simple::SimplePacked;
 pub use value::{Text, Value};
+pub use values::packed::Packed;
+pub use values::simple::SimplePacked;
 
 /// Version of ecCodes whose definitions the tables were derived from.
 pub const ECCODES_VERSION: &str = "2.50.0";

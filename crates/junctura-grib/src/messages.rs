@@ -9,11 +9,12 @@
 
 use crate::error::{Fault, GribError};
 use crate::fields::Fields;
+use crate::header::edition1;
+use crate::header::edition2;
 use crate::keys::Keys;
 use crate::octets::unsigned;
-use crate::packed::{self, Packed};
 use crate::sections::{self, Sections};
-use crate::{edition1, edition2};
+use crate::values::packed::{self, Packed};
 
 /// The smallest message that has all sections it must have.
 const LENGTH_MIN: u64 = 8 + 28 + 11 + 4;

@@ -19,47 +19,31 @@
 //! Without the feature `tls` (default) there is neither TLS nor a key for tokens: links carry plain TCP on loopback only, and
 //! [`ServerTls`], [`ClientTls`] and [`TokenKey`] have no values. Fuzz targets are built so.
 
-mod channel;
-mod door;
+mod auth;
 mod endpoint;
 mod gate;
-mod greeting;
 mod link;
 mod mirror;
-mod newcomers;
-mod owner;
-mod packing;
-mod porter;
-mod queue;
 pub mod record;
 mod relay;
-mod shadow;
-mod sides;
 #[cfg(any(test, feature = "stepped"))]
 pub mod stepped;
 mod stream;
-#[cfg(feature = "tls")]
-mod tls;
-#[cfg(not(feature = "tls"))]
-#[path = "without_tls.rs"]
-mod tls;
-mod token;
-#[cfg(feature = "tls")]
-mod token_key;
+mod streams;
 mod upstream;
 
+pub use auth::handshake::{Identity, Offered};
+pub use auth::peer_user::LoopbackUsers;
+#[cfg(not(feature = "tls"))]
+pub use auth::tls::TokenKey;
+pub use auth::tls::{ClientTls, ServerTls};
+pub use auth::token::Token;
+#[cfg(feature = "tls")]
+pub use auth::token_key::TokenKey;
 pub use endpoint::Endpoint;
 pub use gate::{Gate, GateOptions};
-pub use greeting::{Identity, Offered};
 pub use link::{Dial, Dialed, Link};
-pub use owner::LoopbackUsers;
-pub use sides::STREAMS_MAX;
-#[cfg(not(feature = "tls"))]
-pub use tls::TokenKey;
-pub use tls::{ClientTls, ServerTls};
-pub use token::Token;
-#[cfg(feature = "tls")]
-pub use token_key::TokenKey;
+pub use streams::STREAMS_MAX;
 pub use upstream::{Upstream, UpstreamOptions};
 
 use junctura_model::{Code, Error, Result};
@@ -70,9 +54,9 @@ use junctura_model::{Code, Error, Result};
 /// As a gate would refuse it, or a client.
 #[doc(hidden)]
 pub fn read_greeting(bytes: &[u8]) -> Result<()> {
-    if let Some(body) = greeting::split(bytes)? {
-        greeting::decode::<greeting::Shown<'_>>(body).map(drop)?;
-        greeting::decode::<greeting::Answer<'_>>(body).map(drop)?;
+    if let Some(body) = auth::handshake::split(bytes)? {
+        auth::handshake::decode::<auth::handshake::Shown<'_>>(body).map(drop)?;
+        auth::handshake::decode::<auth::handshake::Answer<'_>>(body).map(drop)?;
     }
     Ok(())
 }
@@ -84,10 +68,10 @@ pub fn read_greeting(bytes: &[u8]) -> Result<()> {
 /// As a gate refuses it.
 #[doc(hidden)]
 pub fn read_token(text: &str, plain: &[u8]) -> Result<String> {
-    if let Ok(claims) = token::Claims::read(plain) {
+    if let Ok(claims) = auth::token::Claims::read(plain) {
         assert_eq!(claims.to_bytes(), plain);
     }
-    token::Sealed::parse(text).map(|sealed| sealed.to_text())
+    auth::token::Sealed::parse(text).map(|sealed| sealed.to_text())
 }
 
 /// What the operating system refused.

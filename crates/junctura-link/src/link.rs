@@ -11,15 +11,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use crate::channel::Side;
-use crate::door::Door;
-use crate::greeting::{self, Answer, Joins, LinkId, Offered, Shown, Talk};
-use crate::owner::Asking;
-use crate::porter::Porter;
+use crate::auth::handshake::{self, Answer, Joins, LinkId, Offered, Shown, Talk};
+use crate::auth::peer_user::Asking;
 use crate::record::Record;
 use crate::relay::Relay;
-use crate::sides::{Lead, STREAMS_MAX, Sides};
+use crate::relay::channel::Side;
+use crate::relay::channel_source::Door;
 use crate::stream::Stream;
+use crate::streams::stream_worker::Porter;
+use crate::streams::{Lead, STREAMS_MAX, Sides};
 use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
 
 /// How long one address of a host may take to answer, before the next one is tried.
@@ -156,7 +156,7 @@ impl Dial<'_> {
             for stream in dialed.sides.iter_mut().chain([&mut dialed.stream]) {
                 let mut talk = Talk {
                     stream,
-                    until: Instant::now() + greeting::TIME_MAX,
+                    until: Instant::now() + handshake::TIME_MAX,
                     interrupted: &mut interrupted,
                 };
                 talk.say(&Record::Beat.to_bytes()).map_err(|error| self.named(&error))?;
@@ -191,10 +191,10 @@ impl Dial<'_> {
         shown.mirror_bytes = self.mirror_bytes;
         let mut talk = Talk {
             stream: &mut stream,
-            until: Instant::now() + greeting::TIME_MAX,
+            until: Instant::now() + handshake::TIME_MAX,
             interrupted,
         };
-        match talk.say(&greeting::encode(&shown)?) {
+        match talk.say(&handshake::encode(&shown)?) {
             // A gate that refuses a client at once has answered before it closed the connection.
             Err(error) if error.code() == Code::Disconnected => {}
             said => said?,
@@ -203,7 +203,7 @@ impl Dial<'_> {
             Code::Timeout | Code::Disconnected => Error::new(Code::Unavailable, "", error.cause()),
             _ => error,
         })?;
-        let answer: Answer<'_> = greeting::decode(&heard)?;
+        let answer: Answer<'_> = handshake::decode(&heard)?;
         if let Some(failure) = answer.failure {
             return Err(failure.into());
         }
@@ -255,7 +255,7 @@ impl Dialed {
     /// How to reach the same server without a network, if it is on this machine.
     #[must_use]
     pub fn nearby(&self) -> Option<&Offered> {
-        let machine = greeting::machine();
+        let machine = handshake::machine();
         self.offered
             .as_ref()
             .filter(|offered| !machine.is_empty() && offered.machine == machine)

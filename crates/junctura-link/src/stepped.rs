@@ -10,11 +10,11 @@ use std::time::Duration;
 use junctura_model::{Error, Result};
 use junctura_transport::{LocalCarrier, UnixCarrier};
 
-use crate::channel::Side;
-use crate::porter::Porter;
+use crate::relay::channel::Side;
 use crate::relay::{Ended, Relay, Round};
-use crate::sides::{Lead, Sides};
 use crate::stream::Stream;
+use crate::streams::stream_worker::Porter;
+use crate::streams::{Lead, Sides};
 use crate::{ClientTls, ServerTls};
 
 const LEASE: Duration = Duration::from_hours(24);

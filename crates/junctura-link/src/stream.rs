@@ -9,9 +9,9 @@ use junctura_model::{Code, Error, Result};
 use rustix::event::{PollFlags, Timespec};
 use rustix::net::sockopt;
 
-use crate::owner::{self, Asking};
+use crate::auth::peer_user::{self, Asking};
+use crate::auth::tls::Session;
 use crate::refused;
-use crate::tls::Session;
 
 /// What is asked of the system for a socket's buffers (it may give less): enough for a long way at a high rate.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -81,10 +81,10 @@ impl Stream {
     /// Refuses a peer of another user of this host, and one whose user cannot be proven.
     ///
     /// # Errors
-    /// As [`owner::must_be_own`].
+    /// As [`peer_user::must_be_own`].
     pub(crate) fn peer_must_be_own(&self, asking: Asking) -> Result<()> {
         match &self.socket {
-            Socket::Tcp(socket) => owner::must_be_own(socket, asking),
+            Socket::Tcp(socket) => peer_user::must_be_own(socket, asking),
             #[cfg(any(test, feature = "stepped"))]
             Socket::Unix(_) => Ok(()),
         }

@@ -15,8 +15,8 @@ use junctura_transport::{Address, Listener, Name};
 use rustix::event::poll;
 use rustix::io::Errno;
 
-use crate::door::{Door, Stop};
 use crate::link::{Dial, Dialed};
+use crate::relay::channel_source::{Door, Stop};
 use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
 
 /// Serves a pool of another machine to the processes of this one. Dropped, it ends, and so do its clients' connections.

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use junctura_model::{Result, Schema};
 
-use crate::commits::{Commits, Log};
-use crate::disk::{Disk, MemoryDisk, write_all};
-use crate::frame;
-use crate::place::{Cache, Place};
+use crate::log::frame;
+use crate::log::{Commits, Log};
 use crate::root::{Ages, Root};
+use crate::storage::{Disk, MemoryDisk, write_all};
 use crate::store::Store;
+use crate::url::{Cache, Place};
 
 const LOG: &str = "log/00000000000000000001";
 const OBJECT: &str = "commits/00000000000000000001";

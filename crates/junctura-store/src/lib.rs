@@ -10,66 +10,21 @@
 //!   list, axes, retrieve ◄── tables in memory ◄── the commit log
 //! ```
 
-mod axes;
-mod buffer;
 mod catalogue;
-mod check;
-mod checkpoint;
-#[cfg(feature = "parquet")]
-mod columns;
-mod commit;
-mod commits;
-mod compact;
-mod compare;
-#[cfg(test)]
-mod crash_tests;
-#[cfg(test)]
-mod cut_tests;
+mod create;
 mod data;
-mod disk;
-mod files;
-mod follow;
-mod frame;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod gather;
-#[cfg(test)]
-mod growth_tests;
-#[cfg(test)]
-mod limit_tests;
-mod listing;
-mod live;
-mod lost;
-mod mapped;
-mod names;
-mod numbers;
-mod owner;
-#[cfg(test)]
-mod owner_tests;
-mod packing;
-mod payloads;
-mod place;
-mod relocate;
-mod relocation;
-mod removal;
-mod remove;
-mod request;
+mod log;
+mod maintenance;
+mod query;
 mod root;
-mod schemas;
-mod segment;
-mod snapshot;
-mod stats;
-#[cfg(test)]
-mod step_tests;
+mod storage;
 mod store;
-mod table;
-mod tier;
-mod unpacked;
-mod upkeep;
-mod version;
 #[cfg(test)]
-mod version_tests;
-mod wait;
+mod tests;
+mod url;
+mod version;
 mod writer;
 
 use std::sync::OnceLock;
@@ -77,24 +32,25 @@ use std::sync::OnceLock;
 use crc_fast::CrcAlgorithm;
 use junctura_model::{Code, Error, InstructionSet, Result};
 
-pub use axes::Axis;
-pub use buffer::Buffer;
-pub use check::{Checked, DAMAGES_MAX};
-pub use commits::Commits;
-pub use compact::Compacted;
-pub use compare::{Compared, Difference, What};
-pub use follow::Follow;
-pub use listing::{Listing, Location, Object};
-pub use mapped::Mapped;
-pub use packing::{Codec, Compression, Packing};
-pub use relocate::Moved;
-pub use remove::Removed;
-pub use request::Found;
+pub use data::buffer::Buffer;
+pub use data::mapped::Mapped;
+pub use data::packing::{Codec, Compression, Packing};
+pub use log::Commits;
+pub use maintenance::compact::Compacted;
+pub use maintenance::make_checkpoint::Checkpointed;
+pub use maintenance::relocate::Moved;
+pub use maintenance::remove::Removed;
+pub use maintenance::tier::Tier;
+pub use maintenance::verify::{Checked, DAMAGES_MAX};
+pub use query::axes::Axis;
+pub use query::compare::{Compared, Difference, What};
+pub use query::follow::Follow;
+pub use query::listing::{Listing, Location, Object};
+pub use query::retrieve::Found;
+pub use query::snapshot::Snapshot;
+pub use query::stats::{Amount, SchemaStats, Stats, TierStats};
 pub use root::{Ages, Layout};
-pub use snapshot::Snapshot;
-pub use stats::{Amount, SchemaStats, Stats, TierStats};
-pub use store::{Checkpointed, Store};
-pub use tier::Tier;
+pub use store::Store;
 pub use writer::{Flushed, Writer};
 
 /// The checksum of an object's bytes, [`Object::checksum`]: CRC-32C, the one that pools use.

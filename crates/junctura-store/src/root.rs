@@ -1,19 +1,19 @@
 //! The root of a store: what it is, and the rules that all who use it keep to.
 //!
-//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`schemas.rs`).
+//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`catalogue/schemas.rs`).
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::{Code, Error, Result, Schema};
+use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::commits::{Commits, Log};
-use crate::disk::{Disk, Draft, check_readable, publish_new, read_whole, refused};
-use crate::packing::{Packing, Rule};
-use crate::schemas::{self, Newest};
-use crate::segment::check_names;
+use crate::catalogue::schemas::{self, Newest};
+use crate::catalogue::segment::check_names;
+use crate::data::packing::{Compression, Packing, Rule};
+use crate::log::{Commits, Log};
+use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused};
 use crate::version;
 
 pub(crate) const NAME: &str = "store.json";
@@ -190,6 +190,15 @@ pub(crate) fn id_of(disk: &dyn Disk) -> Option<String> {
 }
 
 impl Root {
+    /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
+    ///
+    /// # Errors
+    /// `Unsupported` when the root has rules that only a later version knows.
+    pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Result<Option<Compression>> {
+        let rules = self.compression.as_ref().map_err(Error::clone)?;
+        Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
+    }
+
     /// Makes a store where there is none.
     #[cfg(test)]
     pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<()> {

@@ -5,22 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use junctura_model::{Code, Error, RecordRef, Result, Schema};
+use junctura_model::{Code, Error, Result, Schema};
 
-use crate::catalogue::{Catalogue, Emptied, Held};
-use crate::checkpoint::{self, Checkpoint, Rest, Segment};
-use crate::commits::{COMMITS_FOLDER, Commits, LOG_FOLDER, Log, Term, Trust};
-use crate::disk::{Disk, TieredDisk};
-use crate::files::Files;
-use crate::names::Names;
-use crate::owner::{self, OneCatalogue};
-use crate::packing::{Compression, Rule};
-use crate::place::{Cache, Place, without_until_damage};
-use crate::root::{self, Ages, Layout, Root, Unmade};
-use crate::snapshot::Snapshot;
-use crate::table::Table;
-use crate::tier;
-use crate::upkeep::{Backlog, Upkeep};
+use crate::catalogue::Catalogue;
+use crate::create;
+use crate::data::open_files::Files;
+use crate::log::{Commits, Log, Term, Trust};
+use crate::maintenance::auto_checkpoint::Upkeep;
+use crate::maintenance::make_checkpoint::{CheckpointMaker, Checkpointed};
+use crate::maintenance::ownership::OwnershipCheck;
+use crate::maintenance::tier;
+use crate::query::snapshot::Snapshot;
+use crate::root::{Ages, Layout, Root};
+use crate::storage::{Disk, TieredDisk};
+use crate::url::{Cache, Place, without_until_damage};
 use crate::writer::Writer;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
@@ -51,33 +49,6 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
-/// A table, its rows that were left, and the file that they were written into.
-type Written = (Held, Arc<Table>, Arc<Segment>);
-
-/// What a checkpoint covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checkpointed {
-    /// The last commit that it covers.
-    pub commit: u64,
-    /// Its files.
-    pub segments: usize,
-    /// Rows in all of them.
-    pub rows: u64,
-    /// Rows that were written for it; the others were in files already.
-    pub written_rows: u64,
-}
-
-impl Checkpointed {
-    fn of(checkpoint: &Checkpoint, written_rows: u64) -> Self {
-        Self {
-            commit: checkpoint.commit,
-            segments: checkpoint.segments.len(),
-            rows: checkpoint.segments.iter().map(|segment| segment.rows).sum(),
-            written_rows,
-        }
-    }
-}
-
 /// The time since 1970.
 type Clock = fn() -> Duration;
 
@@ -105,7 +76,7 @@ impl Store {
     /// `AlreadyExists` where there is a store, data of one, or other files in `data/`; `InvalidArgument` for no schema, two of one
     /// name, or a place of data that is none; what the system refuses.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<Layout>) -> Result<Self> {
-        Self::create_in(&Place::folder(folder), schemas, &layout.into())
+        create::create_in(&Place::folder(folder), schemas, &layout.into())
     }
 
     /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
@@ -128,60 +99,7 @@ impl Store {
     /// # }
     /// ```
     pub fn create_url(url: &str, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Self> {
-        Self::create_in(&Place::parse(url)?, schemas, layout)
-    }
-
-    fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Self> {
-        let commits = layout.commits.unwrap_or_else(|| place.commits());
-        if commits == Commits::Appended && place.commits() != Commits::Appended {
-            let cause = "an object store has no files to append to: its commits are exclusive";
-            return Err(Error::new(Code::InvalidArgument, "commits", cause));
-        }
-        let data = layout.data.as_deref().map(Place::parse).transpose()?;
-        if data.as_ref().is_some_and(|place| !place.is_absolute()) {
-            let cause = "others, who open the store elsewhere, would look for it in another place";
-            return Err(Error::new(Code::InvalidArgument, "data", cause));
-        }
-        if data.as_ref() == Some(place) {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "data",
-                "is where the store itself lies: leave it out",
-            ));
-        }
-        let disk = place.disk(true)?;
-        disk.probe(commits == Commits::Exclusive)?;
-        owner::check_free(&*disk)?;
-        let root = Unmade::new(schemas, commits, layout)?;
-        let id = root.id().to_owned();
-        let data = data.map(|place| place.disk(true)).transpose()?;
-        if let Some(data) = &data {
-            data.probe(false)?;
-            owner::check_free(&**data)?;
-            owner::mark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
-        }
-        let made = root.make(&*disk);
-        if let (Err(error), Some(data)) = (&made, &data) {
-            let is_there =
-                || Root::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
-            // Whether it was made may not be known.
-            if error.code() != Code::Unavailable && !is_there() {
-                owner::unmark(&**data);
-            }
-        }
-        made?;
-        if let Some(data) = &data
-            && disk.identity(root::NAME).is_some()
-        {
-            // Before it was made there was no file to tell from its copies. Without that its mark is of the place where it lies.
-            let _ = owner::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
-        }
-        let store = Self::reached(place, disk)?;
-        if data.is_some() {
-            // It is asked for at once, and stays open.
-            store.files_in(crate::data::FOLDER)?;
-        }
-        Ok(store)
+        create::create_in(&Place::parse(url)?, schemas, layout)
     }
 
     /// Opens one.
@@ -206,7 +124,8 @@ impl Store {
         Self::reached(place, place.disk(false)?)
     }
 
-    fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
+    /// The one whose root is on this disk.
+    pub(crate) fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
         let root = Root::open(&*disk)?;
         Ok(Self::with(disk, root, now, place.cache()))
     }
@@ -283,17 +202,6 @@ impl Store {
         &self.0.files
     }
 
-    /// What is in no checkpoint yet.
-    pub(crate) fn backlog(&self) -> Result<Backlog> {
-        let catalogue = self.refreshed()?;
-        Ok(catalogue.backlog())
-    }
-
-    /// The names of undeclared attributes that objects of each schema have.
-    pub(crate) fn open_names(&self) -> Result<Vec<Names>> {
-        Ok(self.refreshed()?.open_names())
-    }
-
     /// What is done beside the work of writers.
     pub(crate) fn upkeep(&self) -> &Upkeep {
         &self.0.upkeep
@@ -352,7 +260,7 @@ impl Store {
     /// was opened here ([`Self::set_schema`]); what the system refuses.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let taken = self.now();
-        let catalogue = self.refreshed()?;
+        let catalogue = self.catalogue()?;
         self.files().close_emptied(catalogue.emptied());
         Ok(Snapshot::new(
             self.clone(),
@@ -375,169 +283,31 @@ impl Store {
             return Err(only_read());
         }
         self.check_own()?;
-        let began = self.now();
-        let (position, held, counts, emptied, before) = {
-            let catalogue = self.refreshed()?;
-            (
-                catalogue.position(),
-                catalogue.held(),
-                catalogue.counts().to_vec(),
-                catalogue.emptied().clone(),
-                catalogue.newest().cloned(),
-            )
-        };
-        // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
-        let newest = Checkpoint::newest(self.disk())?;
-        if let Some(newest) = newest.as_ref().filter(|newest| newest.commit >= position.number) {
-            checkpoint::make_last(self.disk())?;
-            return Ok(Checkpointed::of(newest, 0));
-        }
-        let named = newest.map_or(Vec::new(), |newest| newest.segments);
-        let written = self.write_missing(&held, &named);
-        // Who takes too long may find that what was to be read is gone, and is told only that.
-        self.check_in_time(began)?;
-        let (segments, written) = written?;
-        let at_ms = u64::try_from(self.now().as_millis()).unwrap_or(u64::MAX);
-        let (emptied, gone) = self.still_there(emptied);
-        let rest = Rest::new(&counts, emptied);
-        let checkpoint = Checkpoint::new(position, self.log().name(position), at_ms, segments, rest);
-        let published = checkpoint.publish(self.disk());
-        let is_known = published.as_ref().is_err_and(|error| error.code() != Code::Unavailable);
-        if is_known && !self.may_be_there(&checkpoint.path()) {
-            // Nothing else names them.
-            remove_segments(self.disk(), &written);
-        }
-        if published? {
-            let mut catalogue = self.catalogue();
-            catalogue.are_gone(&gone);
-            catalogue.is_named_by(checkpoint.path(), before.as_ref());
-            for (held, left, segment) in &written {
-                catalogue.is_written(held, left, segment);
-            }
-        }
-        Ok(Checkpointed::of(
-            &checkpoint,
-            written.iter().map(|(_, _, segment)| segment.rows).sum(),
-        ))
+        CheckpointMaker::begin(self).make()
     }
 
-    /// The segments of all tables; those that had none among `named`, too, with what was written for them.
-    fn write_missing(&self, held: &[Vec<Held>], named: &[Segment]) -> Result<(Vec<Segment>, Vec<Written>)> {
-        let (mut segments, mut written) = (Vec::new(), Vec::new());
-        for (index, (schema, held)) in self.schemas().iter().zip(held).enumerate() {
-            for held in held {
-                let known = held.segment.as_deref().filter(|segment| named.contains(segment));
-                if let Some(segment) = known.filter(|_| held.is_whole()) {
-                    segments.push(segment.clone());
-                    continue;
-                }
-                let made = held.condensed().and_then(|left| {
-                    let left =
-                        left.map(|left| Segment::write(self.disk(), index, schema, &left).map(|made| (left, made)));
-                    left.transpose()
-                });
-                match made {
-                    Ok(None) => {}
-                    Ok(Some((left, segment))) => {
-                        written.push((held.clone(), left, Arc::new(segment.clone())));
-                        segments.push(segment);
-                    }
-                    Err(error) => {
-                        // No checkpoint will name the others.
-                        remove_segments(self.disk(), &written);
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        Ok((segments, written))
+    /// What it is by its root.
+    pub(crate) fn root(&self) -> &Root {
+        &self.0.root
     }
 
-    /// Those of these files that may still be there, and those that have been removed.
-    fn still_there(&self, emptied: Emptied) -> (Emptied, Vec<Arc<str>>) {
-        let mut gone = Vec::new();
-        let mut there = emptied;
-        there.retain(|file, _| {
-            let is_there = self.may_be_there(file);
-            gone.extend((!is_there).then(|| Arc::clone(file)));
-            is_there
-        });
-        (there, gone)
-    }
-
-    /// Whether it is not known that there is no such file.
-    pub(crate) fn may_be_there(&self, file: &str) -> bool {
-        let looked = self.disk().modified(file);
-        !looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    }
-
-    /// What was written, and is not named yet, is kept for some time only.
-    fn check_in_time(&self, began: Duration) -> Result<()> {
-        let (age, ages) = (self.now().saturating_sub(began), self.ages());
-        if age <= ages.unflushed_max.min(ages.snapshot_max) {
-            return Ok(());
-        }
-        let cause = format!("it took {age:?}, and by the ages of this store others may have removed what it needs");
-        Err(Error::new(Code::Expired, "checkpoint", cause))
-    }
-
-    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+    /// The catalogue as far as it was read.
+    pub(crate) fn known_catalogue(&self) -> MutexGuard<'_, Catalogue> {
         self.0.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refreshed(&self) -> Result<MutexGuard<'_, Catalogue>> {
-        let mut catalogue = self.catalogue();
+    /// The catalogue with all commits that there are by now.
+    pub(crate) fn catalogue(&self) -> Result<MutexGuard<'_, Catalogue>> {
+        let mut catalogue = self.known_catalogue();
         let age_max = self.ages().snapshot_max;
         catalogue.refresh(self.disk(), self.schemas(), self.log(), self.now(), age_max)?;
         Ok(catalogue)
-    }
-
-    /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
-    ///
-    /// # Errors
-    /// `Unsupported` when the root says what only a later version knows.
-    pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Result<Option<Compression>> {
-        let rules = self.0.root.compression.as_ref().map_err(Error::clone)?;
-        Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
-    }
-
-    /// Whether its data files lie in another place than its catalogue.
-    pub(crate) fn has_data_elsewhere(&self) -> bool {
-        self.0.root.data.is_some()
-    }
-
-    /// Where they lie then.
-    pub(crate) fn data_place(&self) -> Option<&str> {
-        self.0.root.data.as_deref()
-    }
-
-    /// The number that no other store has.
-    pub(crate) fn id(&self) -> &str {
-        &self.0.root.id
-    }
-
-    /// Whether both are openings of one store, wherever.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.0.root.id == other.0.root.id
     }
 
     /// How its commits get their order.
     #[must_use]
     pub fn commits(&self) -> Commits {
         self.0.root.commits
-    }
-
-    /// The number of the first commit of the file that they are appended to.
-    pub(crate) fn current_log(&self) -> Result<u64> {
-        Ok(self.refreshed()?.position().log)
-    }
-
-    /// Where they lie.
-    pub(crate) fn commits_folder(&self) -> &'static str {
-        match self.commits() {
-            Commits::Appended => LOG_FOLDER,
-            Commits::Exclusive => COMMITS_FOLDER,
-        }
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {
@@ -558,10 +328,10 @@ impl Store {
     /// Looks once whether files may be made in its folders.
     ///
     /// # Errors
-    /// As [`Self::check_ways`].
+    /// As [`OwnershipCheck::check_ways`].
     fn check_own(&self) -> Result<()> {
         if !self.0.is_own.load(Ordering::Relaxed) {
-            self.check_ways()?;
+            OwnershipCheck::of(self).check_ways()?;
             self.0.is_own.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -578,14 +348,6 @@ impl Store {
 
     pub(crate) fn now(&self) -> Duration {
         (self.0.clock)()
-    }
-}
-
-/// Gives the room back of files of a checkpoint that is not made.
-fn remove_segments(disk: &dyn Disk, written: &[Written]) {
-    for (_, _, segment) in written {
-        // What is left of them goes with a compaction.
-        _ = disk.remove(&segment.path);
     }
 }
 

@@ -7,13 +7,14 @@ use hashbrown::HashMap;
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
-use crate::commit::{COMMIT, Commit, PARTS_MAX, Part};
-use crate::commits::{Log, Term};
+use crate::catalogue::names::OpenNames;
+use crate::catalogue::table::{Place, Table};
+use crate::data::packing::{Compression, Packed, Packer};
 use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
-use crate::names::OpenNames;
-use crate::packing::{Compression, Packed, Packer};
+use crate::log::commit::{COMMIT, Commit, PARTS_MAX, Part};
+use crate::log::{Log, Term};
+use crate::maintenance::ownership;
 use crate::store::Store;
-use crate::table::{Place, Table};
 
 /// A flush of no more payload bytes keeps them within its commit: one sync is enough then.
 const INLINE_BYTES_MAX: u64 = 64 << 10;
@@ -260,7 +261,7 @@ impl Writer {
             let cause = format!("a flush has objects of {DATASETS_MAX} datasets at most: flush before this object");
             return Err(Error::new(Code::LimitExceeded, "flush", cause));
         }
-        let compression = self.store.compression_of(schema, key)?;
+        let compression = self.store.root().compression_of(schema, key)?;
         let dataset = Dataset {
             schema,
             key: key.into(),
@@ -317,7 +318,7 @@ impl Writer {
         term.check(self.store.now()).map_err(|error| self.failed(error))?;
         if !is_inline {
             self.sync_files()?;
-            self.store.check_owner_of(data::FOLDER)?;
+            ownership::check_folder(self.store.disk(), data::FOLDER)?;
         }
         let record = self.record(is_inline);
         let appended = self.store.append(COMMIT, record, Some(term));

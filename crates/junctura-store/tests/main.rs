@@ -19,6 +19,7 @@ mod packing;
 mod parquet;
 mod places;
 mod processes;
+mod records;
 #[cfg(feature = "s3")]
 mod s3;
 mod schemas;

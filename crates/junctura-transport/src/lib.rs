@@ -14,40 +14,33 @@
 //! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`LocalCarrier`], [`Outbox`], [`Inbox`], [`wait`],
 //! [`Alarm`], [`Watch`].
 
-mod address;
-mod alarm;
+mod buffers;
 mod carrier;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod directory;
-mod inbox;
-mod listener;
-mod local;
-mod lock;
-mod outbox;
-mod poll;
-mod ring;
 #[cfg(feature = "conformance")]
-pub mod scribble;
+pub mod hostile;
+mod listening;
+mod local;
+mod ring;
 mod text;
-mod tide;
 mod unix;
-mod watch;
+mod waiting;
 
-pub use address::{Address, Name};
-pub use alarm::Alarm;
+pub use buffers::inbox::Inbox;
+pub use buffers::outbox::Outbox;
 pub use carrier::{Carrier, PeerCredentials, Received, Sent};
-pub use inbox::Inbox;
-pub use listener::Listener;
+pub use listening::address::{Address, Name};
+pub use listening::listener::Listener;
 pub use local::{Incoming, LocalCarrier, Outgoing};
-pub use outbox::Outbox;
-pub use poll::{Interest, Ready, wait};
 #[cfg(feature = "conformance")]
 pub use ring::Scribbler;
 pub use ring::{Gathered, Parts, RING_BYTES, Rings};
 pub use text::{TEXT_BYTES_MAX, read_bytes, read_text, read_text_of};
 pub use unix::UnixCarrier;
-pub use watch::Watch;
+pub use waiting::poll::{Interest, Ready, wait};
+pub use waiting::timer::Alarm;
+pub use waiting::watch::Watch;
 
 use junctura_model::{Code, Error};
 use rustix::io::Errno;

@@ -19,8 +19,9 @@ use rustix::net::{
 };
 use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 
-use crate::poll::has_ended;
-use crate::{Address, Carrier, Inbox, Outbox, PeerCredentials, Received, Sent, directory, refused};
+use crate::listening::directory;
+use crate::waiting::poll::has_ended;
+use crate::{Address, Carrier, Inbox, Outbox, PeerCredentials, Received, Sent, refused};
 
 /// A connection over a unix stream socket. A clone is another handle to the same connection, for the owner of the other
 /// direction; the connection ends when the last one is dropped, or at [`UnixCarrier::close`].

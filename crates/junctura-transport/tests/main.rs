@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
 mod conformance;
+mod hostile;
 #[path = "../../../fuzz/src/limits.rs"]
 mod limits;
 mod listener;
-mod scribble;
 mod untrusted;

@@ -9,22 +9,23 @@ use std::time::Duration;
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
-use super::kills::Deaths;
-use super::load::Space;
-use super::memory::MemoryWatch;
-use super::plan::{Plan, Role};
-use super::process::{Process, Task, died};
-use super::report::{Figures, Memory, Report};
-use super::stamp::{self, now_ns};
-use super::talk::{Order, Word};
-use super::{Arguments, Mode, Until, history, producer};
-use crate::output::Out;
+use crate::hammer::kills::Deaths;
+use crate::hammer::load::Space;
+use crate::hammer::memory::MemoryWatch;
+use crate::hammer::messages::{Order, Word};
+use crate::hammer::plan::{Plan, Role};
+use crate::hammer::process::{Process, Task, died};
+use crate::hammer::report::{Figures, Memory, Report};
+use crate::hammer::stamp::{self, now_ns};
+use crate::hammer::workers::producer;
+use crate::hammer::{HammerArguments, Mode, Until, history};
 use crate::program::Program;
+use crate::terminal::output::Out;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
     let arguments = arguments.checked()?;
     if let Some(directory) = &arguments.history {
         std::fs::create_dir_all(directory).map_err(|error| io(directory, &error))?;
@@ -58,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-impl Arguments {
+impl HammerArguments {
     /// The arguments, if they make a load: every producer and consumer has a member.
     fn checked(&self) -> Result<Self> {
         let mut arguments = self.clone();
@@ -123,7 +124,7 @@ impl Arguments {
         }
     }
 
-    pub(super) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
+    pub(crate) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
         let members = if self.groups > 0 { self.consumers } else { 0 };
         let is_member = role == Role::Consumer && index < members;
         let is_follower = role == Role::Consumer && !is_member;
@@ -158,7 +159,7 @@ impl Arguments {
         }
     }
 
-    pub(super) fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         Space {
             members: self.members,
             steps: self.steps,
@@ -199,7 +200,7 @@ struct OwnServer {
 }
 
 impl OwnServer {
-    fn start(arguments: &Arguments, payload_bytes: usize) -> Result<Self> {
+    fn start(arguments: &HammerArguments, payload_bytes: usize) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
         let url = format!("unix:{}", directory.path().join("hammer.sock").display());
         let budget = arguments.plan(Role::Producer, 0, &url, payload_bytes).budget_bytes();
@@ -242,28 +243,28 @@ impl Drop for OwnServer {
 }
 
 /// The processes of a run.
-pub(super) struct Run<'a> {
-    pub(super) arguments: &'a Arguments,
-    pub(super) workers: Vec<Worker>,
+pub(crate) struct Run<'a> {
+    pub(crate) arguments: &'a HammerArguments,
+    pub(crate) workers: Vec<Worker>,
     words: Receiver<(usize, Option<Word>)>,
     /// For those that are started later.
-    pub(super) sender: Sender<(usize, Option<Word>)>,
+    pub(crate) sender: Sender<(usize, Option<Word>)>,
     /// When the load begins, once that is settled.
-    pub(super) at_ns: Option<u64>,
+    pub(crate) at_ns: Option<u64>,
     /// Where processes are killed.
-    pub(super) deaths: Option<Deaths>,
+    pub(crate) deaths: Option<Deaths>,
 }
 
-pub(super) struct Worker {
-    pub(super) plan: Plan,
-    pub(super) is_ready: bool,
-    pub(super) process: Process,
-    pub(super) done: u64,
-    pub(super) figures: Option<Figures>,
+pub(crate) struct Worker {
+    pub(crate) plan: Plan,
+    pub(crate) is_ready: bool,
+    pub(crate) process: Process,
+    pub(crate) done: u64,
+    pub(crate) figures: Option<Figures>,
 }
 
 impl<'a> Run<'a> {
-    fn new(arguments: &'a Arguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
+    fn new(arguments: &'a HammerArguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
         let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
         let plan = |role, index| {
             let plan = arguments.plan(role, index, url, payload_bytes);
@@ -370,13 +371,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    pub(super) fn hear(&mut self) -> Result<Option<Word>> {
+    pub(crate) fn hear(&mut self) -> Result<Option<Word>> {
         let heard = self.words.recv().ok();
         self.take_in(heard)
     }
 
     /// As [`Run::hear`], and waits no longer than this.
-    pub(super) fn hear_within(&mut self, time: Duration) -> Result<()> {
+    pub(crate) fn hear_within(&mut self, time: Duration) -> Result<()> {
         match self.words.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
             heard => self.take_in(heard.ok()).map(|_| ()),
@@ -426,7 +427,7 @@ impl<'a> Run<'a> {
         Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
     }
 
-    pub(super) fn await_reports(&mut self, of: impl Fn(&Worker) -> bool, progress: &ProgressBar) -> Result<()> {
+    pub(crate) fn await_reports(&mut self, of: impl Fn(&Worker) -> bool, progress: &ProgressBar) -> Result<()> {
         self.await_reports_and(of, progress, None)
     }
 
@@ -468,7 +469,7 @@ impl<'a> Run<'a> {
     }
 
     /// Tells an order to some of the processes that go on.
-    pub(super) fn tell(&mut self, whom: impl Fn(usize, &Worker) -> bool, order: &Order) -> Result<()> {
+    pub(crate) fn tell(&mut self, whom: impl Fn(usize, &Worker) -> bool, order: &Order) -> Result<()> {
         for (at, worker) in self.workers.iter_mut().enumerate() {
             if worker.figures.is_none() && whom(at, worker) {
                 worker.process.obey(order)?;
@@ -497,7 +498,7 @@ impl<'a> Run<'a> {
 }
 
 impl Worker {
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Program,
         at: usize,
         plan: Plan,
@@ -515,17 +516,17 @@ impl Worker {
 }
 
 /// What the server says of itself.
-pub(super) struct ServerFigures {
+pub(crate) struct ServerFigures {
     cpu_ns: u64,
     visible: u64,
     budget_bytes: u64,
     offered: u64,
     peak_rss_mib: f64,
-    pub(super) memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl ServerFigures {
-    pub(super) fn of(pool: &Pool) -> Result<Self> {
+    pub(crate) fn of(pool: &Pool) -> Result<Self> {
         let stat: serde_json::Value = serde_json::from_str(&pool.stat()?)
             .map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
         let number = |at: &str| stat.pointer(at).and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -550,7 +551,7 @@ impl ServerFigures {
     }
 
     /// Objects of a load that nobody took, or that stayed though those who were to take them did.
-    fn left_since(&self, before: &Self, arguments: &Arguments) -> u64 {
+    fn left_since(&self, before: &Self, arguments: &HammerArguments) -> u64 {
         let takes_all = arguments.ends_by_draining() || arguments.retention == Until::Group;
         let is_alone = arguments.pool.is_none() && takes_all;
         if is_alone {
@@ -561,7 +562,7 @@ impl ServerFigures {
     }
 }
 
-impl Arguments {
+impl HammerArguments {
     fn described(&self, payload_bytes: usize) -> serde_json::Value {
         serde_json::json!({
             "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,

@@ -3,15 +3,15 @@
 use indicatif::ProgressBar;
 use junctura::{Pool, Result};
 
-use super::Until;
-use super::coordinator::{Run, Worker};
-use super::plan::{Role, group_name, own_group_name};
-use super::talk::Order;
+use crate::hammer::Until;
+use crate::hammer::coordinator::{Run, Worker};
+use crate::hammer::messages::Order;
+use crate::hammer::plan::{Role, group_name, own_group_name};
 
 impl Run<'_> {
     /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
     /// last the consumers in no group, which thus find nothing that is going while they look.
-    pub(super) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
+    pub(crate) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
         self.await_deaths()?;
         let leaves = |worker: &Worker| worker.plan.role == Role::Consumer && !worker.plan.closes;
         let enough = Order::Expect {
@@ -26,7 +26,7 @@ impl Run<'_> {
     }
 
     /// Removes the groups; gives the number of objects that they were still owed.
-    pub(super) fn end_groups(&self, pool: &Pool) -> Result<u64> {
+    pub(crate) fn end_groups(&self, pool: &Pool) -> Result<u64> {
         let shared = (0..self.arguments.groups).map(group_name);
         let alone = match self.arguments.retention {
             Until::Count => 0,

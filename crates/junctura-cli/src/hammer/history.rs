@@ -11,13 +11,13 @@ use hashbrown::HashMap;
 use junctura::{Code, Error, Result};
 use serde_json::{Value, json};
 
-use super::plan::{Plan, Role};
+use crate::hammer::plan::{Plan, Role};
 
 /// The record of one process; without a directory, nothing is recorded.
-pub(super) struct History(Option<File>);
+pub(crate) struct History(Option<File>);
 
 impl History {
-    pub(super) fn begin(directory: Option<&Path>, role: &str, name: &str, group: Option<&str>) -> Result<Self> {
+    pub(crate) fn begin(directory: Option<&Path>, role: &str, name: &str, group: Option<&str>) -> Result<Self> {
         let Some(directory) = directory else {
             return Ok(Self(None));
         };
@@ -30,12 +30,12 @@ impl History {
         Ok(history)
     }
 
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.0.is_some()
     }
 
     /// Writes a line, made only if it is wanted.
-    pub(super) fn note(&mut self, line: impl FnOnce() -> Value) -> Result<()> {
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> Value) -> Result<()> {
         if self.0.is_some() { self.write(&line()) } else { Ok(()) }
     }
 
@@ -50,7 +50,7 @@ impl History {
 
 /// A judge knows keys, not selectors: records of consumers that took only some ensemble members are given the keys of what
 /// was offered of those.
-pub(super) fn name_wanted_keys<'a>(directory: &Path, plans: impl Iterator<Item = &'a Plan> + Clone) -> Result<()> {
+pub(crate) fn name_wanted_keys<'a>(directory: &Path, plans: impl Iterator<Item = &'a Plan> + Clone) -> Result<()> {
     let record = |plan: &Plan| directory.join(format!("{}.jsonl", plan.name()));
     let mut by_share = HashMap::<usize, Vec<String>>::new();
     for producer in plans.clone().filter(|plan| plan.role == Role::Producer) {
@@ -98,6 +98,6 @@ fn member_of(key: &str) -> Option<u32> {
 }
 
 /// The digest of a payload.
-pub(super) fn digest(payload: &[u8]) -> String {
+pub(crate) fn digest(payload: &[u8]) -> String {
     format!("{:08x}", crc32c::crc32c(payload))
 }

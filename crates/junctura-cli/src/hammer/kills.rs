@@ -14,15 +14,15 @@ use std::time::Duration;
 use junctura::{Code, Error, EventKind, Result, Subscription};
 use serde::Serialize;
 
-use super::coordinator::{Run, Worker};
-use super::plan::Role;
-use super::report::Figures;
-use super::stamp::now_ns;
-use super::talk::Order;
+use crate::hammer::coordinator::{Run, Worker};
+use crate::hammer::messages::Order;
+use crate::hammer::plan::Role;
+use crate::hammer::report::Figures;
+use crate::hammer::stamp::now_ns;
 
 /// Whom a kill is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Victim {
+pub(crate) enum Victim {
     Producer,
     /// A consumer that is in no group.
     Consumer,
@@ -32,14 +32,14 @@ pub(super) enum Victim {
 
 /// How many are killed of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Kills {
-    pub(super) producers: u32,
-    pub(super) consumers: u32,
-    pub(super) members: u32,
+pub(crate) struct Kills {
+    pub(crate) producers: u32,
+    pub(crate) consumers: u32,
+    pub(crate) members: u32,
 }
 
 impl Kills {
-    pub(super) fn total(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         self.producers + self.consumers + self.members
     }
 }
@@ -116,13 +116,13 @@ impl Random {
 }
 
 /// Those that were killed and whose end the pool has not told of yet.
-pub(super) struct Deaths {
+pub(crate) struct Deaths {
     left: Subscription,
     awaited: Vec<u32>,
 }
 
 impl Deaths {
-    pub(super) fn watch(pool: &junctura::Pool) -> Result<Self> {
+    pub(crate) fn watch(pool: &junctura::Pool) -> Result<Self> {
         Ok(Self {
             left: pool.subscribe("", &[EventKind::Left])?,
             awaited: Vec::new(),
@@ -161,7 +161,7 @@ impl Victim {
 
 impl Run<'_> {
     /// Kills processes while the load goes on; others take their places.
-    pub(super) fn kill_some(&mut self) -> Result<()> {
+    pub(crate) fn kill_some(&mut self) -> Result<()> {
         let from_ns = self.at_ns.unwrap_or_default();
         let time = self.arguments.warmup + self.arguments.duration;
         let time_ns = time.as_nanos() as u64 / 10 * 9;
@@ -176,7 +176,7 @@ impl Run<'_> {
     }
 
     /// Waits until the pool has noticed every kill.
-    pub(super) fn await_deaths(&mut self) -> Result<()> {
+    pub(crate) fn await_deaths(&mut self) -> Result<()> {
         self.deaths.as_mut().map_or(Ok(()), Deaths::await_all)
     }
 
@@ -194,7 +194,7 @@ impl Run<'_> {
     }
 
     /// Whether a process that has lost its connection is one of those that may, and not one too many.
-    pub(super) fn may_be_cut(&self, at: usize) -> bool {
+    pub(crate) fn may_be_cut(&self, at: usize) -> bool {
         let worker = &self.workers[at];
         let replaced = self.workers.iter().filter(|worker| worker.plan.life > 0).count();
         // Who takes the rest in the end has to be there until then; before it came in, another may come in its place.
@@ -203,7 +203,7 @@ impl Run<'_> {
         is_of_load && !stays && replaced < (self.arguments.kills.total() + self.arguments.cuts) as usize
     }
 
-    pub(super) fn replace(&mut self, at: usize) -> Result<()> {
+    pub(crate) fn replace(&mut self, at: usize) -> Result<()> {
         let victim = &mut self.workers[at];
         // Nothing more is expected of it.
         victim.figures = Some(Figures {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use junctura::{Pool, Result};
 
-use super::Arguments;
-use super::coordinator::ServerFigures;
-use super::report::{Course, Memory};
-use super::stamp::now_ns;
+use crate::hammer::HammerArguments;
+use crate::hammer::coordinator::ServerFigures;
+use crate::hammer::report::{Course, Memory};
+use crate::hammer::stamp::now_ns;
 
 /// Looks at the server's memory when the time has come.
-pub(super) struct MemoryWatch<'a> {
+pub(crate) struct MemoryWatch<'a> {
     pool: &'a Pool,
     /// When it is still to be looked at.
     due_ns: VecDeque<u64>,
@@ -20,7 +20,7 @@ pub(super) struct MemoryWatch<'a> {
 
 impl<'a> MemoryWatch<'a> {
     /// For a load that begins at this time.
-    pub(super) fn new(pool: &'a Pool, at_ns: u64, arguments: &Arguments) -> Self {
+    pub(crate) fn new(pool: &'a Pool, at_ns: u64, arguments: &HammerArguments) -> Self {
         let begin = at_ns + arguments.warmup.as_nanos() as u64;
         let half = arguments.duration.as_nanos() as u64 / 2;
         Self {
@@ -31,7 +31,7 @@ impl<'a> MemoryWatch<'a> {
     }
 
     /// Looks, if it is time; gives how long it is until the next time, if there is one.
-    pub(super) fn look(&mut self) -> Result<Option<Duration>> {
+    pub(crate) fn look(&mut self) -> Result<Option<Duration>> {
         while let Some(&due) = self.due_ns.front() {
             if let Some(left) = due.checked_sub(now_ns()).filter(|&left| left > 0) {
                 return Ok(Some(Duration::from_nanos(left)));
@@ -42,7 +42,7 @@ impl<'a> MemoryWatch<'a> {
     }
 
     /// What was seen; what is still to be seen is looked at now.
-    pub(super) fn finish(mut self) -> Result<Course> {
+    pub(crate) fn finish(mut self) -> Result<Course> {
         while !self.due_ns.is_empty() {
             self.take()?;
         }

@@ -12,24 +12,19 @@
 //! the end, and takes what is left when all others are gone. With `--retention group` each consumer is a group of its own,
 //! and what is offered to it stays until this group has released it.
 
-mod bundled;
-mod consumer;
 mod coordinator;
 mod drain;
 mod history;
 mod kills;
 mod load;
 mod memory;
-mod observer;
+mod messages;
 mod plan;
 mod process;
-mod producer;
 mod report;
 mod stamp;
 mod store;
-mod subscriber;
-mod talk;
-mod worker;
+mod workers;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +76,7 @@ const EXAMPLES: &str = "Examples:
 /// consumer, which checks and releases it. Without --pool, an own server is started for the run. With --store, a store is loaded.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct HammerArguments {
     /// The pool to load (default: an own server)
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
@@ -182,9 +177,9 @@ pub(crate) struct Arguments {
 pub(crate) struct WorkerArguments {}
 
 /// Runs a load and prints what it measured.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &HammerArguments, program: &Program) -> Result<()> {
     let program = program.clone();
-    let arguments = Arguments {
+    let arguments = HammerArguments {
         program,
         ..arguments.clone()
     };
@@ -196,5 +191,5 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
 
 /// Does one process's part.
 pub(crate) fn work(_: &WorkerArguments) -> Result<()> {
-    worker::work()
+    workers::work()
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use junctura::{Consumers, Result, Retention};
 use serde::{Deserialize, Serialize};
 
-use super::load::Space;
-use super::{Mode, Until};
+use crate::hammer::load::Space;
+use crate::hammer::{Mode, Until};
 
 /// What a process is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Role {
+pub(crate) enum Role {
     Producer,
     Consumer,
     Subscriber,
@@ -20,40 +20,40 @@ pub(super) enum Role {
 
 /// The plan of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
-    pub(super) role: Role,
-    pub(super) index: u32,
-    pub(super) url: String,
-    pub(super) space: Space,
-    pub(super) producers: u32,
+pub(crate) struct Plan {
+    pub(crate) role: Role,
+    pub(crate) index: u32,
+    pub(crate) url: String,
+    pub(crate) space: Space,
+    pub(crate) producers: u32,
     /// All producers there will be: whoever replaces a killed one has a number of its own.
-    pub(super) producers_in_all: u32,
+    pub(crate) producers_in_all: u32,
     /// Consumers that are in no group and share the objects by member.
-    pub(super) sharers: u32,
+    pub(crate) sharers: u32,
     /// Which share of the members is offered, or received by one in no group.
-    pub(super) share: u32,
+    pub(crate) share: u32,
     /// How many were killed that had this place before.
-    pub(super) life: u32,
+    pub(crate) life: u32,
     /// Consumer groups that each get everything.
-    pub(super) groups: u32,
+    pub(crate) groups: u32,
     /// The group of this consumer.
-    pub(super) group: Option<u32>,
-    pub(super) retention: Until,
+    pub(crate) group: Option<u32>,
+    pub(crate) retention: Until,
     /// It takes what is left, of its group or of its share.
-    pub(super) closes: bool,
-    pub(super) payload_bytes: usize,
-    pub(super) grib: Option<PathBuf>,
-    pub(super) mode: Mode,
-    pub(super) window: u32,
-    pub(super) bundle: Option<u64>,
-    pub(super) rate: Option<f64>,
-    pub(super) work_ns: u64,
+    pub(crate) closes: bool,
+    pub(crate) payload_bytes: usize,
+    pub(crate) grib: Option<PathBuf>,
+    pub(crate) mode: Mode,
+    pub(crate) window: u32,
+    pub(crate) bundle: Option<u64>,
+    pub(crate) rate: Option<f64>,
+    pub(crate) work_ns: u64,
     /// Memory is taken and its pages made before the load begins; else as it is needed.
-    pub(super) takes_ahead: bool,
-    pub(super) warmup_ns: u64,
-    pub(super) duration_ns: u64,
-    pub(super) subscriptions: u32,
-    pub(super) history: Option<PathBuf>,
+    pub(crate) takes_ahead: bool,
+    pub(crate) warmup_ns: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) subscriptions: u32,
+    pub(crate) history: Option<PathBuf>,
 }
 
 /// Slots that producers go through before they come to the first again, in bytes, all producers together.
@@ -69,19 +69,19 @@ fn slot_bytes(payload_bytes: u64) -> u64 {
 
 impl Plan {
     /// Slots that a producer goes through before it comes to the first again.
-    pub(super) fn slots_in_rotation(&self) -> usize {
+    pub(crate) fn slots_in_rotation(&self) -> usize {
         (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
     }
 
     /// Slots that a producer uses at most.
-    pub(super) fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         let staged = self.bundle.unwrap_or(0) as usize;
         self.slots_in_rotation() + self.window as usize + staged + SLOTS_UNDER_WAY / self.producers as usize
     }
 
     /// Memory that all producers together need of a pool: not much more than they take before the run, so that whoever runs
     /// ahead waits for slots and not for the system to make pages.
-    pub(super) fn budget_bytes(&self) -> u64 {
+    pub(crate) fn budget_bytes(&self) -> u64 {
         const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
         const INLINE_BYTES: u64 = 256 << 20;
         let slots = self.slots() as u64 * slot_bytes(self.payload_bytes as u64);
@@ -89,27 +89,27 @@ impl Plan {
     }
 
     /// Which share an ensemble member is in, of those that consumers in no group have.
-    pub(super) fn share_of(&self, member: u32) -> usize {
+    pub(crate) fn share_of(&self, member: u32) -> usize {
         (member % self.sharers.max(1)) as usize
     }
 
     /// How many receive each object: the groups, and one of those in none.
-    pub(super) fn readers(&self) -> u32 {
+    pub(crate) fn readers(&self) -> u32 {
         self.groups + u32::from(self.sharers > 0)
     }
 
     /// The name of the group that it shares with others.
-    pub(super) fn group_name(&self) -> Option<String> {
+    pub(crate) fn group_name(&self) -> Option<String> {
         self.group.map(group_name)
     }
 
     /// The name of the group that it is alone in.
-    pub(super) fn own_group_name(&self) -> Option<String> {
+    pub(crate) fn own_group_name(&self) -> Option<String> {
         (self.retention == Until::Group).then(|| own_group_name(self.share))
     }
 
     /// How long objects stay, by the share that they are in.
-    pub(super) fn retentions(&self) -> Result<Vec<Retention>> {
+    pub(crate) fn retentions(&self) -> Result<Vec<Retention>> {
         let of_share = |share| match self.retention {
             Until::Count => Ok(Retention::Released(self.readers())),
             Until::Group => Consumers::new([own_group_name(share).as_str()]).map(Retention::ReleasedBy),
@@ -118,7 +118,7 @@ impl Plan {
     }
 
     /// What the process calls itself.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let letter = match self.role {
             Role::Producer => 'p',
             Role::Consumer => 'c',
@@ -130,11 +130,11 @@ impl Plan {
 }
 
 /// The name of a group of a load.
-pub(super) fn group_name(group: u32) -> String {
+pub(crate) fn group_name(group: u32) -> String {
     format!("hammer/g{group}")
 }
 
 /// The name of the group of the consumer that has this share of the members.
-pub(super) fn own_group_name(share: u32) -> String {
+pub(crate) fn own_group_name(share: u32) -> String {
     format!("hammer/c{share}")
 }

@@ -8,31 +8,31 @@ use junctura::{Code, Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::talk::{Order, Said};
-use super::{plan, store};
+use crate::hammer::messages::{Order, Said};
+use crate::hammer::{plan, store};
 use crate::program::Program;
 
 const SUBJECT: &str = "a process of the load";
 
 /// What a process is told first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Task {
+pub(crate) enum Task {
     Pool(plan::Plan),
     Store(store::Plan),
 }
 
 /// A word, by whom; none is the last.
-pub(super) type Heard<F> = (usize, Option<Said<F>>);
+pub(crate) type Heard<F> = (usize, Option<Said<F>>);
 
 /// Killed with its last handle, if it has not ended.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     orders: ChildStdin,
 }
 
 impl Process {
     /// Starts one; what it says goes to `words`, under the number `at`.
-    pub(super) fn start<F: DeserializeOwned + Send + 'static>(
+    pub(crate) fn start<F: DeserializeOwned + Send + 'static>(
         program: &Program,
         at: usize,
         task: &Task,
@@ -60,22 +60,22 @@ impl Process {
         Ok(Self { child, orders })
     }
 
-    pub(super) fn obey(&mut self, order: &Order) -> Result<()> {
+    pub(crate) fn obey(&mut self, order: &Order) -> Result<()> {
         write_line(&mut self.orders, order)
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Kills it, and waits until it is gone.
-    pub(super) fn kill(&mut self) -> Result<()> {
+    pub(crate) fn kill(&mut self) -> Result<()> {
         let killed = self.child.kill().and_then(|()| self.child.wait());
         killed.map(drop).map_err(|error| failed(&error))
     }
 
     /// Waits until it has ended.
-    pub(super) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         let _ = self.child.wait();
     }
 }
@@ -94,7 +94,7 @@ fn write_line(to: &mut ChildStdin, line: &impl Serialize) -> Result<()> {
     })
 }
 
-pub(super) fn died() -> Error {
+pub(crate) fn died() -> Error {
     Error::new(Code::Disconnected, "hammer", "a process of the load died")
 }
 

@@ -6,12 +6,12 @@ use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
 use junctura_store::{Layout, Store, Writer};
 
-use super::StoreArguments;
-use crate::interrupt::Interrupt;
-use crate::put::files::{FilesArguments, Goal, Payload, Place, zeros};
-use crate::put::tally::{Origin, Tally, TellArguments};
-use crate::schema_files;
-use crate::serve::half_of_memory;
+use crate::model::schema_files;
+use crate::pool::put::files::{FilesArguments, Goal, Payload, Place, zeros};
+use crate::pool::put::tally::{Origin, Tally, TellArguments};
+use crate::pool::serve::half_of_memory;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each field by its header
@@ -27,7 +27,7 @@ When a file is damaged nothing of this command is visible, but for what --every 
 /// part of the key and not given, it is the file's name. All of them become visible at once, when all of them are on the disk.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ArchiveArguments {
     #[command(flatten)]
     store: StoreArguments,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 }
 
 /// Archives.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &ArchiveArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
     let store = arguments.open()?;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     goal.tally.finish(outcome, &[])
 }
 
-impl Arguments {
+impl ArchiveArguments {
     fn open(&self) -> Result<Store> {
         match self.store.open() {
             Err(error) if error.code() == Code::NotFound && self.create => {}

@@ -6,11 +6,11 @@ use clap::Args;
 use junctura::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Gap, Object, Result};
 use serde_json::json;
 
-use super::StoreArguments;
 use crate::attributes::{about_selector, selector};
-use crate::interrupt::Interrupt;
-use crate::output::Out;
 use crate::size;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
 use crate::url::{ClientArguments, builder};
 
 const EXAMPLES: &str = "Examples:
@@ -32,7 +32,7 @@ Producers that offer with durability `durable` are answered when their objects a
 )]
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ArchiverArguments {
     /// The pool with the objects
     #[arg(value_name = "POOL")]
     pool: String,
@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
 }
 
 /// Archives.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &ArchiverArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let store = arguments.store.open()?;
     let name = arguments.client.or("junctura archiver");
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     outcome
 }
 
-impl Arguments {
+impl ArchiverArguments {
     fn options(&self) -> ArchiverOptions {
         ArchiverOptions {
             requirement: self.requirement.clone(),
@@ -109,13 +109,13 @@ impl Arguments {
 
 /// Says what is done.
 struct Teller<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a ArchiverArguments,
     out: Out,
     began: Instant,
 }
 
 impl<'a> Teller<'a> {
-    fn new(arguments: &'a Arguments) -> Self {
+    fn new(arguments: &'a ArchiverArguments) -> Self {
         Self {
             arguments,
             out: Out::new(),

@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use junctura::Result;
 use junctura_store::{Ages, Commits, Layout, Packing, Store};
 
-use super::StoreArguments;
-use crate::{schema_files, size};
+use crate::model::schema_files;
+use crate::size;
+use crate::store::StoreArguments;
 
 /// Schemas that are named one by one.
 const SCHEMAS_TOLD: usize = 12;
@@ -26,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 /// of commits needs: that of several who create one object at once exactly one is told that it did. What is said here holds for everybody who uses it, and stays.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct CreateArguments {
     #[command(flatten)]
     store: StoreArguments,
     /// A schema of what it keeps: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
@@ -72,7 +73,7 @@ enum Order {
 }
 
 /// Creates.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &CreateArguments) -> Result<()> {
     let layout = Layout {
         ages: Ages {
             snapshot_max: arguments.keep_snapshots,

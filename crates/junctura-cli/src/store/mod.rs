@@ -2,28 +2,17 @@
 
 pub(crate) mod archive;
 pub(crate) mod archiver;
-pub(crate) mod axes;
-pub(crate) mod check;
-pub(crate) mod compact;
-pub(crate) mod compare;
 pub(crate) mod create;
-pub(crate) mod following;
 pub(crate) mod import;
-pub(crate) mod inspect;
-pub(crate) mod order;
-pub(crate) mod remove;
-pub(crate) mod retrieve;
-pub(crate) mod stat;
-pub(crate) mod tier;
-mod values;
-pub(crate) mod watch;
+pub(crate) mod maintenance;
+pub(crate) mod query;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
 
 use crate::attributes::{about_selector, note_slips, note_unknown, selector_for};
-use crate::progress::Slow;
+use crate::terminal::progress::Slow;
 
 /// Which store a command is about.
 #[derive(Args, Clone, Debug)]

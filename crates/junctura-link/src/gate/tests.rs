@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 use junctura_transport::Listener;
 
 use super::*;
-use crate::greeting::MAGIC;
-use crate::newcomers::PER_ADDRESS_MAX;
+use crate::auth::handshake::MAGIC;
+use crate::gate::newcomers::PER_ADDRESS_MAX;
 use crate::stream::Came;
 use crate::{Dial, Dialed, Token};
 
@@ -63,12 +63,12 @@ impl Guarded {
         let mut stream = Stream::new(socket, None).unwrap();
         let mut talk = Talk {
             stream: &mut stream,
-            until: Instant::now() + greeting::TIME_MAX,
+            until: Instant::now() + handshake::TIME_MAX,
             interrupted: &mut || Ok(()),
         };
-        talk.say(&greeting::encode(shown).unwrap()).unwrap();
+        talk.say(&handshake::encode(shown).unwrap()).unwrap();
         let heard = talk.hear().unwrap();
-        let answer: Answer<'_> = greeting::decode(&heard).unwrap();
+        let answer: Answer<'_> = handshake::decode(&heard).unwrap();
         match answer.failure {
             Some(failure) => Err(failure.into()),
             None => Ok((answer.link, answer.streams, stream)),
@@ -121,7 +121,7 @@ fn strangers_who_do_not_complete_their_greetings_go_for_those_who_come() {
             interrupted: &mut || Ok(()),
         };
         let heard = talk.hear().unwrap();
-        let failure: Error = greeting::decode::<Answer<'_>>(&heard).unwrap().failure.unwrap().into();
+        let failure: Error = handshake::decode::<Answer<'_>>(&heard).unwrap().failure.unwrap().into();
         assert_eq!(failure.code(), Code::LimitExceeded, "{failure}");
     }
 }
@@ -248,7 +248,7 @@ fn gate_that_answers(
             };
             let _ = sender.send(talk.hear().unwrap());
             if let Some(answer) = answer {
-                talk.say(&greeting::encode(&answer).unwrap()).unwrap();
+                talk.say(&handshake::encode(&answer).unwrap()).unwrap();
             }
             kept.push(stream);
         }
@@ -300,17 +300,17 @@ fn gates_that_know_of_no_streams_or_give_fewer_are_understood() {
         assert_eq!(dialed.streams(), streams);
         drop(dialed);
         let first = heard.recv().unwrap();
-        assert_eq!(greeting::decode::<Shown<'_>>(&first).unwrap().streams, Some(3));
+        assert_eq!(handshake::decode::<Shown<'_>>(&first).unwrap().streams, Some(3));
         for (number, body) in (1..).zip(heard) {
-            let joins = greeting::decode::<Shown<'_>>(&body).unwrap().joins.unwrap();
+            let joins = handshake::decode::<Shown<'_>>(&body).unwrap().joins.unwrap();
             assert_eq!((joins.link, joins.number), ([1; 16].into(), number));
         }
     }
     // Who asks for one says nothing of it.
     let (endpoint, heard) = gate_that_answers(vec![answer(None, None)], 0);
     drop(dial_all(&endpoint, 1).unwrap());
-    let plain = greeting::encode(&Shown::default()).unwrap();
-    assert_eq!(heard.recv().unwrap(), greeting::split(&plain).unwrap().unwrap());
+    let plain = handshake::encode(&Shown::default()).unwrap();
+    assert_eq!(heard.recv().unwrap(), handshake::split(&plain).unwrap().unwrap());
 }
 
 #[test]

@@ -7,9 +7,9 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::LocalCarrier;
 
 use super::{Relay, give_up};
-use crate::channel::{Channel, Side};
-use crate::door::Door;
 use crate::record::Record;
+use crate::relay::channel::{Channel, Side};
+use crate::relay::channel_source::Door;
 
 /// Clients that share one link.
 pub(super) const CHANNELS_MAX: usize = 1024;

@@ -96,7 +96,7 @@ fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
     relay.channels_max = 3;
     relay.door = Some(Door::In {
         listener: Listener::bind(&address).unwrap(),
-        stop: Arc::new(crate::door::Stop::new().unwrap()),
+        stop: Arc::new(crate::relay::channel_source::Stop::new().unwrap()),
     });
     let numbers = |relay: &Relay| {
         let mut numbers: Vec<u32> = relay.channels.iter().map(Channel::number).collect();

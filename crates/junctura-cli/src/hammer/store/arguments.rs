@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Result};
 use serde::Serialize;
 
-use crate::hammer::Arguments;
+use crate::hammer::HammerArguments;
 use crate::hammer::load::Space;
 use crate::hammer::stamp::BYTES_MIN;
 
@@ -24,31 +24,31 @@ pub(in crate::hammer) struct StoreArguments {
     /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it lie
     /// with its data, or in the temporary folder where these lie in a bucket
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = OF_POOLS)]
-    pub(super) store: Option<String>,
+    pub(crate) store: Option<String>,
     /// What is done
     #[arg(long, value_enum, default_value_t = Pattern::A, requires = "store")]
-    pub(super) pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// All writers write into one dataset; without it, each has one of its own
     #[arg(long, requires = "store")]
-    pub(super) contended: bool,
+    pub(crate) contended: bool,
     /// From what readers learn what is there
     #[arg(long, value_enum, value_name = "FROM", default_value_t = Catalogue::Log, requires = "store")]
-    pub(super) catalogue: Catalogue,
+    pub(crate) catalogue: Catalogue,
     /// A load that is well known
     #[arg(long, value_enum, requires = "store", conflicts_with_all = ["members", "steps", "levels", "params", "size", "read_back"])]
-    pub(super) preset: Option<Preset>,
+    pub(crate) preset: Option<Preset>,
     /// Only this part of the objects: 0.01 is the first hundredth (default: 1,000 objects)
     #[arg(long, value_name = "PART", requires = "store")]
-    pub(super) scale: Option<f64>,
+    pub(crate) scale: Option<f64>,
     /// Pattern a: as many readers as writers read this share of the objects back while they are written
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "store")]
-    pub(super) read_back: f64,
+    pub(crate) read_back: f64,
     /// Pattern b: how often each object is re-written
     #[arg(long, value_name = "N", default_value_t = 1, requires = "store", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) rewrites: u64,
+    pub(crate) rewrites: u64,
     /// A writer flushes after each N objects
     #[arg(long, value_name = "N", default_value_t = 100, requires = "store", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) every: u64,
+    pub(crate) every: u64,
     /// Processes that write, and as many that read; several numbers make a row of the table each
     #[arg(
         long,
@@ -57,7 +57,7 @@ pub(in crate::hammer) struct StoreArguments {
         value_delimiter = ',',
         requires = "store"
     )]
-    pub(super) writers: Vec<u32>,
+    pub(crate) writers: Vec<u32>,
     /// Threads of each of them, likewise
     #[arg(
         long,
@@ -66,13 +66,13 @@ pub(in crate::hammer) struct StoreArguments {
         value_delimiter = ',',
         requires = "store"
     )]
-    pub(super) threads: Vec<u32>,
+    pub(crate) threads: Vec<u32>,
     /// Draw the rows of the table, too: a PNG, or whatever else matplotlib makes of the name's ending
     #[arg(long, value_name = "FILE", requires = "store")]
-    pub(super) plot: Option<PathBuf>,
+    pub(crate) plot: Option<PathBuf>,
     /// The Python that has matplotlib, for --plot (default: the one that runs this command, else python3)
     #[arg(long, value_name = "PROGRAM", requires = "plot")]
-    pub(super) python: Option<OsString>,
+    pub(crate) python: Option<OsString>,
 }
 
 /// Options that say nothing about a store.
@@ -105,7 +105,7 @@ const OF_POOLS: [&str; 23] = [
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Pattern {
+pub(crate) enum Pattern {
     /// All are written, then all are read
     A,
     /// All are re-written while they are read
@@ -115,7 +115,7 @@ pub(super) enum Pattern {
 /// From what readers learn what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Catalogue {
+pub(crate) enum Catalogue {
     /// The commit log alone
     Log,
     /// A checkpoint, an index that is made before they begin, and what came after it
@@ -125,24 +125,24 @@ pub(super) enum Catalogue {
 /// A load that is well known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Preset {
+pub(crate) enum Preset {
     /// 5 members x 10 steps x 200 levels x 11 parameters of 803 KiB; 70 % are read back while they are written
     Ensemble,
 }
 
 /// A load, as the arguments mean it.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
-    pub(super) space: Space,
-    pub(super) count: u64,
-    pub(super) payload_bytes: usize,
-    pub(super) read_back: f64,
+pub(crate) struct Load {
+    pub(crate) space: Space,
+    pub(crate) count: u64,
+    pub(crate) payload_bytes: usize,
+    pub(crate) read_back: f64,
 }
 
 impl Load {
     /// # Errors
     /// `InvalidArgument` for arguments that make none.
-    pub(super) fn of(arguments: &Arguments) -> Result<Self> {
+    pub(crate) fn of(arguments: &HammerArguments) -> Result<Self> {
         let options = &arguments.store;
         let (space, bytes, read_back) = match options.preset {
             None => (arguments.space(), arguments.size, options.read_back),
@@ -204,7 +204,7 @@ const ENSEMBLE: Space = Space {
 
 impl StoreArguments {
     /// Writers, and threads of each, of all rows of the table.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let of_writers = |&writers| self.threads.iter().map(move |&threads| (writers, threads));
         self.writers.iter().flat_map(of_writers)
     }
@@ -226,9 +226,9 @@ mod tests {
     use super::*;
 
     fn load(words: &[&str]) -> std::result::Result<Load, String> {
-        let command = Arguments::augment_args(Command::new("hammer"));
+        let command = HammerArguments::augment_args(Command::new("hammer"));
         let matches = command.try_get_matches_from([&["hammer"], words].concat());
-        let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+        let arguments = matches.and_then(|matches| HammerArguments::from_arg_matches(&matches));
         let arguments = arguments.map_err(|error| error.to_string())?;
         Load::of(&arguments).map_err(|error| error.to_string())
     }

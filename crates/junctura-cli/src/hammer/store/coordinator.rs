@@ -15,16 +15,16 @@ use super::objects::{Objects, SCHEMA};
 use super::plot::Plot;
 use super::row::{About, Done, Row};
 use super::{Plan, Role};
-use crate::hammer::Arguments;
-use crate::interrupt::Interrupt;
-use crate::output::Out;
-use crate::schema_files;
+use crate::hammer::HammerArguments;
+use crate::model::schema_files;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
 
 const TOUCHED: &str =
     "bytes are there before; of each object first and last are stamped, and all are written, read and verified";
 
 /// Loads a store and prints what was measured, a line for each number of writers and threads.
-pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
+pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
     let load = Load::of(arguments)?;
     let interrupt = Interrupt::install()?;
     let mut plot = plot(arguments)?;
@@ -56,7 +56,7 @@ pub(in crate::hammer) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The picture, if one is wanted.
-fn plot(arguments: &Arguments) -> Result<Option<Plot>> {
+fn plot(arguments: &HammerArguments) -> Result<Option<Plot>> {
     let Some(file) = &arguments.store.plot else {
         return Ok(None);
     };
@@ -67,7 +67,7 @@ fn plot(arguments: &Arguments) -> Result<Option<Plot>> {
 
 /// A store while it is loaded by so many.
 struct Loaded<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a HammerArguments,
     load: &'a Load,
     interrupt: &'a Interrupt,
     writers: u32,
@@ -84,7 +84,7 @@ struct Loaded<'a> {
 
 impl<'a> Loaded<'a> {
     fn open(
-        arguments: &'a Arguments,
+        arguments: &'a HammerArguments,
         load: &'a Load,
         interrupt: &'a Interrupt,
         at: usize,

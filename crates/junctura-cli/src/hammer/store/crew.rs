@@ -7,11 +7,11 @@ use indicatif::ProgressBar;
 use junctura::{Code, Error, Result};
 
 use super::{Figures, Plan, Role};
+use crate::hammer::messages::{Order, Said};
 use crate::hammer::process::{Heard, Process, Task, died};
 use crate::hammer::stamp::now_ns;
-use crate::hammer::talk::{Order, Said};
-use crate::interrupt::Interrupt;
 use crate::program::Program;
+use crate::terminal::interrupt::Interrupt;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 50_000_000;

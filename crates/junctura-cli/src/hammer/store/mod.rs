@@ -29,11 +29,11 @@ use junctura::{Code, Error, Result};
 use junctura_store::Store;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::arguments::StoreArguments;
-pub(super) use self::coordinator::run;
+pub(in crate::hammer) use self::arguments::StoreArguments;
+pub(in crate::hammer) use self::coordinator::run;
 use self::objects::Objects;
-use super::stamp::now_ns;
-use super::talk::{Orders, Said, begin, listen, say, sleep};
+use crate::hammer::messages::{Orders, Said, begin, listen, say, sleep};
+use crate::hammer::stamp::now_ns;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Role {
 
 /// What one process of a store's load is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     role: Role,
     index: u32,
     threads: u32,
@@ -74,7 +74,7 @@ pub(super) struct Plan {
 
 /// What a process, or one of its lanes, has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     written: u64,
     /// From the start to the last sync.
     write_ns: u64,
@@ -138,7 +138,7 @@ impl Start {
 }
 
 /// Does one process's part.
-pub(super) fn work(
+pub(crate) fn work(
     plan: &Plan,
     mut told: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {

@@ -9,8 +9,8 @@ use junctura_store::{Buffer, Listing, Object};
 
 use super::objects::{Objects, SCHEMA};
 use super::{Figures, Lane, Opened, Plan, Role, Start};
+use crate::hammer::messages::sleep;
 use crate::hammer::stamp::now_ns;
-use crate::hammer::talk::sleep;
 
 /// How long a reader that has found nothing new lets others work.
 const PAUSE: Duration = Duration::from_millis(5);

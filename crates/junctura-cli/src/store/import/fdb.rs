@@ -14,12 +14,12 @@ use super::fields::{DataFiles, Field, Fields, Located, SchemaFile};
 use super::placing::place;
 use super::versions::{self, Content, Found, Listed, OfKey, two_in_one};
 use crate::attributes::about_selector;
-use crate::interrupt::Interrupt;
+use crate::model::schema_files;
+use crate::pool::put::files::Place;
+use crate::pool::put::tally::{Origin, Tally, TellArguments};
 use crate::program::Program;
-use crate::put::files::Place;
-use crate::put::tally::{Origin, Tally, TellArguments};
-use crate::schema_files;
 use crate::store::{self, StoreArguments};
+use crate::terminal::interrupt::Interrupt;
 
 const EXAMPLES: &str = "Examples:
   junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
@@ -36,7 +36,7 @@ Again, it copies what is new or has changed: what the store has already, it comp
 /// attributes in the same levels.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct FdbArguments {
     /// Where the FDB is
     #[arg(value_name = "ROOT")]
     root: PathBuf,
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
 }
 
 /// Imports.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &FdbArguments, program: &Program) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let python = arguments.python.clone().unwrap_or_else(|| program.python());
     let (schema, mut fields) = Fields::of(&arguments.root, &python, arguments.all_versions)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
     import.tally.finish(outcome, &[("there already", same)])
 }
 
-impl Arguments {
+impl FdbArguments {
     /// The store; for a rehearsal without one, one like it in memory.
     fn open(&self, schema: &SchemaFile) -> Result<Store> {
         match self.store.open() {

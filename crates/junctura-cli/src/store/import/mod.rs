@@ -18,18 +18,18 @@ const EXAMPLES: &str = "Examples:
 /// Copy what other libraries keep into a store
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ImportArguments {
     #[command(subcommand)]
     from: From,
 }
 
 #[derive(Debug, Subcommand)]
 enum From {
-    Fdb(fdb::Arguments),
+    Fdb(fdb::FdbArguments),
 }
 
 /// Imports.
-pub(crate) fn run(arguments: &Arguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &ImportArguments, program: &Program) -> Result<()> {
     match &arguments.from {
         From::Fdb(arguments) => fdb::run(arguments, program),
     }

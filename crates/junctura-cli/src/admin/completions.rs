@@ -1,0 +1,32 @@
+//! `junctura completions`: what a shell needs to complete command lines.
+
+use clap::Args;
+use clap_complete::Shell;
+use junctura::Result;
+
+use crate::terminal::output::Out;
+
+const EXAMPLES: &str = "Examples:
+  junctura completions bash > ~/.local/share/bash-completion/completions/junctura
+  junctura completions zsh > ~/.zfunc/_junctura           where fpath has ~/.zfunc
+  junctura completions fish > ~/.config/fish/completions/junctura.fish";
+
+/// Print completions for a shell
+///
+/// They are made from the same description as the help, so they know every command and option of this version.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Prints.
+pub(crate) fn run(arguments: &CompletionsArguments) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut crate::shown(), "junctura", &mut script);
+    let mut out = Out::new();
+    out.bytes(&script)?;
+    out.flush()
+}

@@ -1,0 +1,10 @@
+//! The commands about this machine and this program: checks, benchmarks, secrets, manual pages.
+
+pub(crate) mod bench;
+pub(crate) mod cert;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod manual;
+pub(crate) mod security;
+pub(crate) mod token;
+pub(crate) mod version;

@@ -1,0 +1,226 @@
+//! `junctura layout`: how arrays lie over ranks, and who gives what to whom when one layout becomes another.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand, ValueEnum};
+use junctura::{Code, Error, Result};
+use junctura_layout::{Element, Layout, Partner, Plan, Side, draw};
+use junctura_transport::read_text_of;
+use serde_json::json;
+
+use crate::terminal::output::Out;
+
+const EXAMPLES: &str = "Examples:
+  junctura layout show 'shape=8192x8192 grid=2x2 block=256x256'
+  junctura layout plan --from 'shape=8192x8192 grid=2x2 block=256x256' --to 'shape=8192x8192 grid=2x2 block=100x37' --rank 0
+  junctura layout draw --from 'shape=64x64 grid=2x2 block=8x8' --to 'shape=64x64 grid=4x1 block=16x64' --out plan.svg
+
+A LAYOUT is NAME=VALUE and so on, or a file that says the same in YAML:
+  shape=100x60       indices of each dimension
+  grid=2x3           ranks of each dimension (1)
+  block=25x10        indices of a block, dealt out in turn (one block for each rank)
+  offset=0x2         indices of the first cycle that the array does not have (0)
+  cuts=0,30,100x*    where each rank begins, instead of blocks; * for a dimension that has blocks
+  slabs=0:5x0:10;5:10x0:4,5:10x4:10   boxes, , between those of a rank and ; between ranks, instead of a grid
+  ranks=C order=C    how ranks are numbered, and elements lie: C (row-major) or F (column-major)
+  storage=packed     block behind block; strides=64x1: elements from one index to the next";
+
+/// Arrays that are split over ranks: look at layouts, and at who gives what to whom
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LayoutArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Show(Show),
+    Plan(PlanArguments),
+    Draw(Draw),
+}
+
+/// Show what each rank has, and check that nothing of the array is missing or doubled
+#[derive(Args, Debug)]
+struct Show {
+    /// The layout
+    #[arg(value_name = "LAYOUT|FILE")]
+    layout: String,
+    /// Print a JSON line for each rank
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct Both {
+    /// The layout of those who have the array
+    #[arg(long, value_name = "LAYOUT|FILE")]
+    from: String,
+    /// The layout of those who want it
+    #[arg(long, value_name = "LAYOUT|FILE")]
+    to: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Whose {
+    From,
+    To,
+}
+
+/// Plan for one rank what it shares with whom, and say how long planning took
+#[derive(Args, Debug)]
+struct PlanArguments {
+    #[command(flatten)]
+    both: Both,
+    /// The rank
+    #[arg(long, value_name = "RANK")]
+    rank: u64,
+    /// Of which layout it is: one that gives, or one that takes
+    #[arg(long, value_name = "SIDE", default_value = "from")]
+    side: Whose,
+    /// What an element is, as `NumPy` names it
+    #[arg(long = "type", value_name = "TYPE", default_value = "f8")]
+    element: Element,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Draw who has what in both layouts, and how much each rank shares with each other: SVG, of one or two dimensions
+#[derive(Args, Debug)]
+struct Draw {
+    #[command(flatten)]
+    both: Both,
+    /// Write it into this file instead of to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Looks.
+pub(crate) fn run(arguments: &LayoutArguments) -> Result<()> {
+    let mut out = Out::new();
+    match &arguments.command {
+        Command::Show(show) => show.run(&mut out)?,
+        Command::Plan(plan) => plan.run(&mut out)?,
+        Command::Draw(draw) => draw.run(&mut out)?,
+    }
+    out.flush()
+}
+
+/// A file of a layout has no more bytes: slabs are listed one by one.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What is no `NAME=VALUE` is a file.
+fn read(said: &str) -> Result<Arc<Layout>> {
+    if said.contains('=') || said.trim().is_empty() {
+        return Ok(Arc::new(said.parse()?));
+    }
+    let text = read_text_of(Path::new(said), FILE_BYTES_MAX)
+        .map_err(|error| Error::new(error.code(), said, format!("cannot be read: {}", error.cause())))?;
+    Ok(Arc::new(Layout::from_yaml(&text)?))
+}
+
+impl Both {
+    fn read(&self) -> Result<(Arc<Layout>, Arc<Layout>)> {
+        let (from, to) = (read(&self.from)?, read(&self.to)?);
+        from.check_cover()?;
+        Ok((from, to))
+    }
+}
+
+impl Show {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let layout = read(&self.layout)?;
+        if !self.json {
+            writeln!(out, "{layout}")?;
+            out.heading(&format!("{:>8}  {:>14}  {:>14}  extents", "rank", "elements", "room"))?;
+        }
+        for rank in 0..layout.ranks() {
+            let locals = layout.locals(rank);
+            let extents: Vec<&Vec<u64>> = locals.iter().map(|local| &local.extents).collect();
+            let (elements, room) = (layout.own(rank), layout.room(rank));
+            if self.json {
+                out.json(&json!({"rank": rank, "elements": elements, "room": room, "extents": extents}))?;
+            } else {
+                let extents: Vec<String> = extents.into_iter().map(|extents| times(extents)).collect();
+                writeln!(out, "{rank:>8}  {elements:>14}  {room:>14}  {}", extents.join(", "))?;
+            }
+        }
+        layout.check_cover()
+    }
+}
+
+/// `8192x4096`
+fn times(extents: &[u64]) -> String {
+    let extents: Vec<String> = extents.iter().map(u64::to_string).collect();
+    extents.join("x")
+}
+
+impl PlanArguments {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let (from, to) = self.both.read()?;
+        let side = match self.side {
+            Whose::From => Side::From,
+            Whose::To => Side::To,
+        };
+        let (plan, took) = best_of(|| Plan::whole(&from, &to, side, self.rank))?;
+        let partners = plan.partners();
+        let bytes = |elements: u64| elements * self.element.kind.bytes() as u64;
+        let microseconds = took.as_secs_f64() * 1e6;
+        if self.json {
+            let share = |Partner { rank, elements }: &Partner| json!({"rank": rank, "elements": elements, "bytes": bytes(*elements)});
+            let shares: Vec<_> = partners.iter().map(share).collect();
+            return out.json(&json!({
+                "rank": self.rank,
+                "plan_us": microseconds,
+                "partners": partners.len(),
+                "runs": plan.listed(),
+                "boxes": plan.boxes(),
+                "elements": plan.elements(),
+                "bytes": bytes(plan.elements()),
+                "shares": shares,
+            }));
+        }
+        write!(out, "{plan}")?;
+        writeln!(
+            out,
+            "{} bytes in {} boxes, from {} listed runs; planned in {microseconds:.2} us",
+            bytes(plan.elements()),
+            plan.boxes(),
+            plan.listed()
+        )
+    }
+}
+
+/// Does something for some milliseconds again and again, and says how long the quickest took.
+fn best_of<T>(plan: impl Fn() -> Result<T>) -> Result<(T, Duration)> {
+    const ALL: Duration = Duration::from_millis(20);
+    let began = Instant::now();
+    let mut made = plan()?;
+    let mut best = began.elapsed();
+    while began.elapsed() < ALL {
+        let again = Instant::now();
+        made = std::hint::black_box(plan()?);
+        best = best.min(again.elapsed());
+    }
+    Ok((made, best))
+}
+
+impl Draw {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let (from, to) = self.both.read()?;
+        let svg = draw(&from, &to)?;
+        match &self.out {
+            None => write!(out, "{svg}"),
+            Some(path) => std::fs::write(path, svg).map_err(|error| {
+                Error::new(
+                    Code::Io,
+                    path.display().to_string(),
+                    format!("cannot be written: {error}"),
+                )
+            }),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! `junctura schema`: what objects are described by; looks at files, at what is built in, at a pool's and a store's, and gives a
+//! store new ones.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use junctura::{Code, Error, Result, Schema};
+use junctura_model::selector::{Context, Selector};
+use junctura_model::{Attribute, RecordRef};
+use serde_json::json;
+
+use crate::attributes::{Pair, given, pair, pictured};
+use crate::model::schema_files;
+use crate::store::{self, StoreArguments};
+use crate::terminal::output::Out;
+use crate::today::today;
+use crate::url::ClientArguments;
+
+const EXAMPLES: &str = "Examples:
+  junctura schema list
+  junctura schema show mars > my.yaml                                         a file to begin with
+  junctura schema check my.yaml
+  junctura schema show /fdb/etc/fdb/schema                                    what rules of FDB's are here
+  junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
+  junctura schema check mars --selector 'step=0/to/12/by/6,param=t' --explain
+  junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request
+  junctura schema show results --store /data/archive > results.yaml           one of a store's
+  junctura schema set results.yaml --store /data/archive                      with an attribute more, say";
+
+/// Look at schemas: check a file, a key or a selector; change those of a store
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SchemaArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Check(Check),
+    Show(Show),
+    List(List),
+    Set(Set),
+}
+
+/// Check a schema file, and what keys and selectors mean in it
+///
+/// A file is YAML, or has rules in the language of FDB: each way through them is a schema.
+#[derive(Args, Debug)]
+struct Check {
+    /// A file, or the name of a built-in schema; of a file of FDB's with several rules all are meant, and the first that can
+    /// answers
+    #[arg(value_name = "FILE|NAME")]
+    schema: String,
+    /// Print the canonical key of these attributes, and its hash
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, num_args = 1..)]
+    key: Vec<Pair>,
+    /// Print the canonical form of a selector or a MARS request
+    #[arg(long, value_name = "TEXT")]
+    selector: Option<String>,
+    /// Print the selector with its ranges written out, too
+    #[arg(long, requires = "selector")]
+    explain: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show a schema as YAML; of a file of FDB's each rule, one after the other
+#[derive(Args, Debug)]
+struct Show {
+    /// The name of a built-in schema or of one of the pool's or store's, or a file
+    #[arg(value_name = "NAME|FILE")]
+    schema: String,
+    /// Look for it in this pool
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+    /// Look for it in this store
+    #[arg(long, value_name = "URL", conflicts_with = "pool")]
+    store: Option<String>,
+    #[command(flatten)]
+    client: ClientArguments,
+}
+
+/// List the built-in schemas, or those of a pool or a store
+#[derive(Args, Debug)]
+struct List {
+    /// Those of this pool; the first is its default
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+    /// Those of this store; the first is its default
+    #[arg(long, value_name = "URL", conflicts_with = "pool")]
+    store: Option<String>,
+    #[command(flatten)]
+    client: ClientArguments,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Give a store a schema, or let one of its schemas gain attributes
+///
+/// Nothing that lies there is moved or written. A schema that the store has already may gain attributes outside its key, behind those that it
+/// has, and say otherwise which values are allowed. Who has the store open goes on with what it knows, until it meets what
+/// that does not have (`SchemaMismatch`).
+#[derive(Args, Debug)]
+struct Set {
+    /// A file, or the name of a built-in schema; of a file of FDB's each rule is one
+    #[arg(value_name = "FILE|NAME")]
+    schema: String,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Say nothing
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Looks.
+pub(crate) fn run(arguments: &SchemaArguments) -> Result<()> {
+    let mut out = Out::new();
+    match &arguments.command {
+        Command::Check(check) => check.run(&mut out)?,
+        Command::Show(show) => show.run(&mut out)?,
+        Command::List(list) => list.run(&mut out)?,
+        Command::Set(set) => set.run()?,
+    }
+    out.flush()
+}
+
+impl Check {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schemas = schema_files::read(&self.schema)?;
+        if self.key.is_empty() && self.selector.is_none() {
+            return schemas.iter().try_for_each(|schema| {
+                if self.json {
+                    out.json(&about(schema))
+                } else {
+                    describe(schema, out)
+                }
+            });
+        }
+        let mut found: Vec<(&str, String)> = Vec::new();
+        if !self.key.is_empty() {
+            let (key, hash) = first_of(&schemas, |schema| key(schema, &self.key))?;
+            found.extend([("key", key), ("hash", hash)]);
+        }
+        if let Some(text) = &self.selector {
+            let context = Context { today: today() };
+            let selector = first_of(&schemas, |schema| Selector::parse_with(text, schema, &context));
+            let selector = selector.map_err(|error| pictured(&error, text))?;
+            found.push(("selector", selector.to_string()));
+            if self.explain {
+                found.push(("explained", selector.explain()));
+            }
+        }
+        if self.json {
+            let document = found.into_iter().map(|(name, text)| (name.to_owned(), text.into()));
+            return out.json(&serde_json::Value::Object(document.collect()));
+        }
+        found.iter().try_for_each(|(_, line)| writeln!(out, "{line}"))
+    }
+}
+
+impl Show {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schemas = match (&self.pool, &self.store) {
+            (Some(url), _) => vec![self.client.connect(url)?.schema(Some(&self.schema))?],
+            (_, Some(url)) => vec![Arc::clone(store::open(url)?.schema(Some(&self.schema))?)],
+            _ => schema_files::read(&self.schema)?,
+        };
+        for (at, schema) in schemas.iter().enumerate() {
+            let between = if at > 0 { "---\n" } else { "" };
+            write!(out, "{between}{}", schema.to_yaml())?;
+        }
+        Ok(())
+    }
+}
+
+impl List {
+    fn run(&self, out: &mut Out) -> Result<()> {
+        let schemas: Vec<Arc<Schema>> = match (&self.pool, &self.store) {
+            (Some(url), _) => self.client.connect(url)?.schemas()?,
+            (_, Some(url)) => store::open(url)?.schemas().to_vec(),
+            _ => Schema::BUILTIN_NAMES
+                .iter()
+                .filter_map(|name| Schema::builtin(name))
+                .collect(),
+        };
+        for schema in schemas {
+            if self.json {
+                out.json(&about(&schema))?;
+            } else {
+                writeln!(out, "{:<12} {}", schema.name(), schema.doc())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Set {
+    fn run(&self) -> Result<()> {
+        let mut store = self.store.open()?;
+        for schema in schema_files::read(&self.schema)? {
+            let known = store.schema(Some(schema.name())).ok().map(|known| known.to_yaml());
+            store = store.set_schema(&schema)?;
+            if !self.quiet {
+                let what = match known {
+                    None => "is new",
+                    Some(known) if known == schema.to_yaml() => "is as it was",
+                    Some(_) => "has changed",
+                };
+                say!("{}: schema {} {what}", self.store.url(), schema.name());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the first of several gives that can; the error of the first where none can.
+fn first_of<T>(schemas: &[Arc<Schema>], give: impl Fn(&Schema) -> Result<T>) -> Result<T> {
+    let mut failed = None;
+    for schema in schemas {
+        match give(schema) {
+            Ok(given) => return Ok(given),
+            Err(error) => _ = failed.get_or_insert(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| Error::new(Code::NotFound, "schema", "there is none")))
+}
+
+fn key(schema: &Schema, pairs: &[Pair]) -> Result<(String, String)> {
+    let mut record = Vec::new();
+    schema.record(given(pairs), &mut record)?;
+    let mut key = String::new();
+    schema.key_of(RecordRef::trusted(&record), &mut key);
+    let hash = schema.key_hash(&key).to_string();
+    Ok((key, hash))
+}
+
+fn describe(schema: &Schema, out: &mut Out) -> Result<()> {
+    let ends = schema.level_ends();
+    let level = |from: usize, to: usize| {
+        let names: Vec<String> = schema.attributes()[from..to].iter().map(name).collect();
+        names.join(", ")
+    };
+    writeln!(
+        out,
+        "{} (generation {}): {}",
+        schema.name(),
+        schema.generation(),
+        schema.doc()
+    )?;
+    writeln!(out, "dataset      {}", level(0, ends[0]))?;
+    writeln!(out, "collocation  {}", level(ends[0], ends[1]))?;
+    writeln!(out, "element      {}", level(ends[1], ends[2]))?;
+    let others = level(ends[2], schema.attributes().len());
+    writeln!(
+        out,
+        "besides      {others}{}",
+        if schema.is_open() {
+            ", and any others as texts"
+        } else {
+            ""
+        }
+    )?;
+    writeln!(out, "fingerprint  {}", schema.fingerprint())
+}
+
+/// As the key of a schema file names it.
+fn name(attribute: &Attribute) -> String {
+    let mark = if attribute.level.is_some() && attribute.optional && attribute.default.is_none() {
+        "?"
+    } else {
+        ""
+    };
+    format!("{}{mark}", attribute.name)
+}
+
+fn about(schema: &Schema) -> serde_json::Value {
+    let ends = schema.level_ends();
+    let names = |from: usize, to: usize| -> Vec<&str> {
+        schema.attributes()[from..to]
+            .iter()
+            .map(|attribute| attribute.name.as_str())
+            .collect()
+    };
+    json!({
+        "name": schema.name(),
+        "generation": schema.generation(),
+        "fingerprint": schema.fingerprint().to_string(),
+        "doc": schema.doc(),
+        "open": schema.is_open(),
+        "key": {
+            "dataset": names(0, ends[0]), "collocation": names(ends[0], ends[1]), "element": names(ends[1], ends[2]),
+        },
+        "attributes": names(0, schema.attributes().len()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_and_its_hash() {
+        let schema = Schema::builtin("free").unwrap();
+        let (key, hash) = key(&schema, &[pair("name=a b").unwrap()]).unwrap();
+        assert_eq!(key, "{space=default}{}{name=\"a b\"}");
+        assert_eq!(hash, schema.key_hash(&key).to_string());
+    }
+}

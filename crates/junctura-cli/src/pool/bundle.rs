@@ -1,0 +1,344 @@
+//! `junctura bundle`: objects that become visible together, opened, sealed, aborted and looked at by their paths.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use junctura::{Bundle, BundleEntry, BundleOptions, BundleState, Code, Described, Error, Pool, Result};
+use serde_json::{Value, json};
+
+use crate::attributes::{Pair, about_selector, given, pair, selector};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::url::PoolArguments;
+use crate::{json, size};
+
+const EXAMPLES: &str = "Examples:
+  junctura bundle open run/step=6 --members 400 --about step=6   for producers that come
+  junctura put --bundle run/step=6 --members 400 part1.grib      a part of it
+  junctura bundle list --tree                                    what is there, and what is lacking
+  junctura bundle list step=6 --json                             by what bundles are about
+  junctura bundle abort run/step=6                               give it up
+What nobody has open is aborted when its orphan timeout is over (a minute, unless the server or `open` says otherwise).";
+
+/// Objects that become visible together: open, seal, abort and look at bundles
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BundleArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Open(Open),
+    /// Say that a bundle has all its members: it becomes visible
+    Seal(Named),
+    /// Give a bundle up: its members are freed, and nobody has seen them
+    Abort(Named),
+    List(List),
+    /// Show where a bundle stands, and what it is about
+    Show(Named),
+}
+
+/// Open a bundle for producers that come
+///
+/// It stays for its orphan timeout, until a producer opens it. One that is open already must agree.
+#[derive(Args, Debug)]
+struct Open {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Its path: parts between slashes, each of ASCII letters, digits and ._+:-=,@
+    path: String,
+    #[command(flatten)]
+    terms: TermsArguments,
+    /// How long it stays when no producer has it open (default: as the server says)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    orphan_timeout: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is said of a bundle when it is opened.
+#[derive(Args, Debug)]
+pub(crate) struct TermsArguments {
+    /// How many members make the bundle complete: objects, and bundles nested in it
+    #[arg(long, value_name = "N")]
+    pub(crate) members: Option<u64>,
+    /// An attribute of the bundle, to find it by
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub(crate) about: Vec<Pair>,
+}
+
+#[derive(Args, Debug)]
+struct Named {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Its path
+    path: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List bundles: those that are not complete, and those that are remembered
+#[derive(Args, Debug)]
+struct List {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// What they are about: each selector must hold
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Only this path and what is nested in it
+    #[arg(long, value_name = "PATH")]
+    under: Option<String>,
+    /// Show the paths as a tree
+    #[arg(short, long)]
+    tree: bool,
+    /// Print a JSON line for each
+    #[arg(long, conflicts_with = "tree")]
+    json: bool,
+}
+
+impl TermsArguments {
+    /// Opens the bundle of a path on these terms. Its attributes are of the schema that takes them, the pool's first if it
+    /// does.
+    pub(crate) fn open(&self, pool: &Pool, path: &str, orphan_timeout: Option<Duration>) -> Result<Bundle> {
+        let mut record = Vec::new();
+        let schemas = pool.schemas()?;
+        let takes =
+            |schema: &&std::sync::Arc<junctura::Schema>| schema.partial_record(given(&self.about), &mut record).is_ok();
+        let schema = schemas.iter().find(takes).map(|schema| schema.name().to_owned());
+        let options = BundleOptions {
+            members: self.members,
+            orphan_timeout,
+            schema: schema.as_deref(),
+        };
+        pool.open_bundle(path, &options, given(&self.about))
+    }
+}
+
+/// Does what is asked.
+pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
+    match &arguments.command {
+        Command::Open(open) => open.run(),
+        Command::Seal(path) => path.seal(),
+        Command::Abort(path) => path.abort(),
+        Command::List(list) => list.run(),
+        Command::Show(path) => path.show(),
+    }
+}
+
+impl Open {
+    fn run(&self) -> Result<()> {
+        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle open")?;
+        let bundle = self.terms.open(&pool, &self.path, self.orphan_timeout)?;
+        let entry = find(&pool, &self.path)?;
+        let mut out = Out::new();
+        if self.json {
+            out.json(&document(&entry))?;
+        } else {
+            writeln!(out, "{}", line(&entry))?;
+        }
+        bundle.leave()?;
+        out.flush()
+    }
+}
+
+impl Named {
+    fn seal(&self) -> Result<()> {
+        let (bundle, mut out) = self.join("junctura bundle seal")?;
+        let completed = bundle.seal()?;
+        let first = completed.first().map(|version| version.to_string());
+        if self.json {
+            out.json(&json!({"path": self.path, "objects": completed.objects(), "first": first}))?;
+        } else {
+            let s = if completed.objects() == 1 { "" } else { "s" };
+            writeln!(out, "{} is complete: {} object{s}", self.path, completed.objects())?;
+        }
+        out.flush()
+    }
+
+    fn abort(&self) -> Result<()> {
+        let (bundle, mut out) = self.join("junctura bundle abort")?;
+        let freed = bundle.abort()?;
+        if self.json {
+            out.json(&json!({"path": self.path, "freed": freed}))?;
+        } else {
+            let s = if freed == 1 { "" } else { "s" };
+            writeln!(out, "{} is aborted: {freed} object{s} freed", self.path)?;
+        }
+        out.flush()
+    }
+
+    fn show(&self) -> Result<()> {
+        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle show")?;
+        let entry = find(&pool, &self.path)?;
+        let mut out = Out::new();
+        if self.json {
+            out.json(&document(&entry))?;
+            return out.flush();
+        }
+        writeln!(out, "{}", line(&entry))?;
+        for (name, text) in entry.attributes.iter().flat_map(Described::attributes) {
+            writeln!(out, "  {name}={text}")?;
+        }
+        out.flush()
+    }
+
+    /// Joins those who have it open; to open it anew is not what is meant.
+    fn join(&self, program: &str) -> Result<(Bundle, Out)> {
+        let pool = Interrupt::install()?.connect(&self.pool, program)?;
+        find(&pool, &self.path)?;
+        let nothing: [(&str, &str); 0] = [];
+        let bundle = pool.open_bundle(&self.path, &BundleOptions::default(), nothing)?;
+        Ok((bundle, Out::new()))
+    }
+}
+
+impl List {
+    fn run(&self) -> Result<()> {
+        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle list")?;
+        let selector = selector(&self.selectors, &pool)?;
+        let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
+        let mut out = Out::new();
+        if self.tree {
+            write!(out, "{}", tree(&entries))?;
+            return out.flush();
+        }
+        for entry in &entries {
+            if self.json {
+                out.json(&document(entry))?;
+            } else {
+                writeln!(out, "{}", line(entry))?;
+            }
+        }
+        out.flush()
+    }
+}
+
+fn find(pool: &Pool, path: &str) -> Result<BundleEntry> {
+    let entries = pool.bundles_under(Some(path), "")?;
+    let found = entries.into_iter().find(|entry| entry.path.as_deref() == Some(path));
+    found.ok_or_else(|| {
+        let cause = "there is none of this path, or it is forgotten";
+        Error::new(Code::NotFound, format!("bundle {path}"), cause)
+    })
+}
+
+fn line(entry: &BundleEntry) -> String {
+    let path = entry.path.as_deref().unwrap_or("(without a path)");
+    format!("{path}  {}", state(entry))
+}
+
+/// Where it stands, in words.
+fn state(entry: &BundleEntry) -> String {
+    let mut text = format!("{}, {}", entry.state.name(), entry.members);
+    if let Some(declared) = entry.declared.filter(|&declared| declared != entry.members) {
+        let _ = write!(text, " of {declared}");
+    }
+    text.push_str(if entry.members == 1 { " member" } else { " members" });
+    if entry.state == BundleState::Visible {
+        let _ = write!(text, ", {} objects there", entry.visible);
+    } else {
+        let _ = write!(
+            text,
+            ", {}, open {} times",
+            size::bytes(entry.staged_bytes),
+            entry.openers
+        );
+    }
+    if let Some(time) = entry.orphaned_for {
+        let _ = write!(text, ", aborted in {} s", time.as_secs());
+    }
+    text
+}
+
+fn document(entry: &BundleEntry) -> Value {
+    let attributes = entry.attributes.as_ref().map_or_else(
+        || json!({}),
+        |about| json::attributes(about.schema(), about.attributes()),
+    );
+    json!({
+        "number": entry.number,
+        "path": entry.path,
+        "state": entry.state.name(),
+        "declared": entry.declared,
+        "members": entry.members,
+        "staged_bytes": entry.staged_bytes,
+        "openers": entry.openers,
+        "orphaned_for_s": entry.orphaned_for.map(|time| time.as_secs_f64()),
+        "attributes": attributes,
+        "first": entry.first.map(|version| version.to_string()),
+        "visible": entry.visible,
+        "parent": entry.parent,
+    })
+}
+
+/// Paths as a tree: a part that is no bundle itself stands as a line of its own.
+fn tree(entries: &[BundleEntry]) -> String {
+    let mut nodes: BTreeMap<Vec<&str>, Option<&BundleEntry>> = BTreeMap::new();
+    let mut text = String::new();
+    for entry in entries {
+        let Some(path) = entry.path.as_deref() else {
+            let _ = writeln!(text, "{}", line(entry));
+            continue;
+        };
+        let parts: Vec<&str> = path.split('/').collect();
+        for depth in 1..parts.len() {
+            nodes.entry(parts[..depth].to_vec()).or_default();
+        }
+        nodes.insert(parts, Some(entry));
+    }
+    for (parts, entry) in nodes {
+        let indent = "  ".repeat(parts.len() - 1);
+        let name = parts.last().copied().unwrap_or_default();
+        let _ = match entry {
+            Some(entry) => writeln!(text, "{indent}{name}  {}", state(entry)),
+            None => writeln!(text, "{indent}{name}"),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: Option<&str>, state: BundleState) -> BundleEntry {
+        BundleEntry {
+            number: 1,
+            path: path.map(str::to_owned),
+            state,
+            declared: Some(3),
+            members: 2,
+            staged_bytes: 10,
+            openers: 1,
+            orphaned_for: None,
+            attributes: None,
+            first: None,
+            visible: 1,
+            parent: None,
+        }
+    }
+
+    #[test]
+    fn paths_are_shown_as_a_tree() {
+        let entries = [
+            entry(Some("run/6/t"), BundleState::Open),
+            entry(None, BundleState::Open),
+            entry(Some("run/6"), BundleState::Open),
+            entry(Some("a"), BundleState::Visible),
+        ];
+        assert_eq!(
+            tree(&entries),
+            "(without a path)  open, 2 of 3 members, 10 B, open 1 times\n\
+             a  visible, 2 of 3 members, 1 objects there\n\
+             run\n  \
+               6  open, 2 of 3 members, 10 B, open 1 times\n    \
+                 t  open, 2 of 3 members, 10 B, open 1 times\n"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! `junctura cp`: objects from one pool into another, as they are.
+//!
+//! ```text
+//!  FROM --follow, a window of objects--> held here --one copy, into TO's own memory--> acknowledged --> released
+//! ```
+//! No payload is kept in memory of this process: it goes from the pages of one pool into those of the other. An object is
+//! released to FROM when TO has it, so what a copy through a group had and did not finish goes to the next one.
+
+mod copier;
+mod pace;
+
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Code, Error, FollowOptions, Item, Pool, Result, Retention};
+use serde_json::Value;
+
+use crate::attributes::{about_selector, selector};
+use crate::size;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::progress;
+use crate::url::{ClientArguments, builder};
+use copier::{Copier, Told};
+use pace::Pace;
+
+const EXAMPLES: &str = "Examples:
+  junctura cp unix:model unix:archive 'step<24'             what is there
+  junctura cp unix:model unix:viewer param=t --follow       what is there, then all that comes, until Ctrl-C
+  junctura cp unix:model unix:viewer '*' --follow --rate 50MiB
+  junctura cp unix:model unix:products '*' --follow --group products --keep-going
+What TO has already is skipped where key, attributes and payload are the same, and is an error where they differ.";
+
+/// Copy objects from one pool into another
+///
+/// Without --follow: those that are there, and what comes until FROM has been caught up with. They keep their attributes and schema, which TO must know, and get versions of their own there; how long they stay is as TO's
+/// schema or --retention says. A copy is a reader of FROM like any other. Where the schema lets a newer version supersede, each
+/// copy is a version.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CpArguments {
+    /// The pool with the objects
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The pool that gets them
+    #[arg(value_name = "TO")]
+    to: String,
+    /// Which objects: each selector must hold; '*' means all
+    #[arg(required = true, value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    client: ClientArguments,
+    /// Go on with what comes, until Ctrl-C, --count, or the end of FROM
+    #[arg(long)]
+    follow: bool,
+    /// End when this many were taken from FROM
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// At most this many bytes a second
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    rate: Option<u64>,
+    /// Take a share of this group, which is made if it does not stand: what a copy that dies had goes to another
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// How long the copies stay (default: as TO's schema says)
+    #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
+    retention: Option<Retention>,
+    /// How many objects may be on their way at once
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    window: u32,
+    /// How long to wait for memory when TO is full
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
+    timeout: Duration,
+    /// Go on after an object that TO refuses; the exit status still tells
+    #[arg(long)]
+    keep_going: bool,
+    /// Print both versions and the key of each object once TO has it
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON: a line for each object, then a summary
+    #[arg(long)]
+    json: bool,
+    /// Print no summary
+    #[arg(short, long, conflicts_with_all = ["json", "verbose"])]
+    quiet: bool,
+}
+
+fn rate(text: &str) -> std::result::Result<u64, String> {
+    match size::parse_bytes(text)? {
+        0 => Err("more than nothing a second".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn retention(text: &str) -> std::result::Result<Retention, String> {
+    text.parse().map_err(|error: Error| error.cause().to_owned())
+}
+
+/// Copies.
+pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let name = arguments.client.or("junctura cp");
+    // A pool to copy from that is not there has nothing; to start it would hide a mistyped name.
+    let from = interrupt
+        .watch(Pool::builder().url(&arguments.from).name(&name))
+        .open()?;
+    let to = builder(&arguments.to)
+        .name(&name)
+        .offer_timeout(Some(arguments.timeout));
+    let to = interrupt.watch(to).open()?;
+    if is_same(&from, &to)? {
+        let cause = "both are the same pool";
+        return Err(Error::new(
+            Code::InvalidArgument,
+            format!("{} {}", arguments.from, arguments.to),
+            cause,
+        ));
+    }
+    let selector = selector(&arguments.selectors, &from)?;
+    let told = match (arguments.verbose, arguments.json) {
+        (_, true) => Told::Json,
+        (true, _) => Told::Lines,
+        _ => Told::Nothing,
+    };
+    let mut copier = Copier::new(&from, &to, arguments.retention.clone(), arguments.window as usize, told)?;
+    copier.keep_going(arguments.keep_going);
+    if progress::is_watched() && !arguments.follow && arguments.count.is_none() {
+        copier.expect(total_bytes(&from, &selector)?);
+    }
+    let outcome = arguments.copy_all(&from, &selector, &interrupt, &mut copier);
+    copier.finish(outcome, !arguments.quiet)
+}
+
+impl CpArguments {
+    fn copy_all(&self, from: &Pool, selector: &str, interrupt: &Interrupt, copier: &mut Copier<'_>) -> Result<()> {
+        let options = FollowOptions {
+            window: Some(self.window),
+            until_live: !self.follow,
+            group: self.group.as_deref().map(Into::into),
+            ..FollowOptions::default()
+        };
+        let mut follow = about_selector(from.follow_with(&options, selector), selector)?;
+        let mut pace = self.rate.map(Pace::new);
+        while self.count.is_none_or(|count| copier.taken() < count) {
+            interrupt.check()?;
+            let next = match follow.try_next() {
+                Ok(None) if !follow.is_over() => {
+                    // What was taken is acknowledged and released before there is a wait: FROM may have no room without.
+                    copier.flush()?;
+                    follow.next_item()
+                }
+                next => next,
+            };
+            let item = match next {
+                // A group would give it here again.
+                Err(error) if self.group.is_none() && copier.passes_over(&error) => continue,
+                next => next?,
+            };
+            match item {
+                Some(Item::Object(object)) => {
+                    if let Some(pace) = &mut pace {
+                        pace.wait(object.payload().len() as u64, &mut || {
+                            copier.flush()?;
+                            interrupt.check()
+                        })?;
+                    }
+                    copier.copy(object)?;
+                }
+                Some(Item::Gap(gap)) => copier.miss(&gap),
+                Some(Item::Live) => {}
+                None if self.follow => {
+                    let cause = "the pool that is copied from has ended";
+                    return Err(Error::new(Code::Closed, from.url(), cause));
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_same(one: &Pool, other: &Pool) -> Result<bool> {
+    let server = |pool: &Pool| -> Result<(u64, Value)> {
+        let stat: Value = serde_json::from_str(&pool.stat()?)
+            .map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
+        Ok((pool.incarnation()?, stat["server"]["pid"].clone()))
+    };
+    Ok(one.url() == other.url() || server(one)? == server(other)?)
+}
+
+fn total_bytes(pool: &Pool, selector: &str) -> Result<u64> {
+    let mut bytes = 0;
+    for page in about_selector(pool.list_pages(selector, None), selector)? {
+        bytes += about_selector(page, selector)?
+            .iter()
+            .map(junctura::Entry::bytes)
+            .sum::<u64>();
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,210 @@
+//! `junctura get`: payloads out of the pool, one or all that match, into files or down a pipe.
+
+pub(crate) mod got;
+mod sink;
+pub(crate) mod taker;
+mod template;
+
+use std::time::{Duration, Instant};
+
+use clap::{ArgGroup, Args};
+use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
+
+use crate::attributes::{Pair, about_selector, given, pair, selector};
+use crate::size;
+use crate::terminal::interrupt::Interrupt;
+use crate::url::{BehindArguments, PoolArguments};
+use taker::{IntoArguments, Taker};
+
+const EXAMPLES: &str = "Examples:
+  junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
+  junctura get --all param=t/u/v 'levelist>=500' -o winds.grib     all that match, in one file
+  junctura get --all param=t -o fields/ --template '{step}/{number}{ext}'
+  junctura get --all --group products -o fields/                   a share of what a group is owed
+  junctura get name=plume --wait > plume.png                       wait until it is there
+  junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
+  junctura get --follow param=t -o fields/                         those that are there, then all that come, until Ctrl-C
+  junctura get --all --behind /data/archive param=t -o t.grib      those too that are only in the store by now
+  junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
+A template may use every attribute, and {key}, {hash}, {version} and {ext} (.grib for GRIB).";
+
+/// Get payloads from the pool
+///
+/// Without --all: the newest object that matches, at once; nothing that matches is an error (exit status 3) unless told to
+/// wait. With --all: every object that matches now, ordered by key, then what came while those were got. Several selectors must
+/// all hold. A file is there whole or not at all.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES, group(ArgGroup::new("what").required(true).multiple(true)))]
+pub(crate) struct GetArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    #[command(flatten)]
+    behind: BehindArguments,
+    /// What to get: param=t, step=0/to/24/by/6, 'levelist>=500', or a key as `ls --json` prints it
+    #[arg(value_name = "SELECTOR", group = "what")]
+    selectors: Vec<String>,
+    /// Get the object with exactly this key
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, group = "what", num_args = 1..,
+        conflicts_with_all = ["selectors", "all"])]
+    key: Vec<Pair>,
+    /// The schema of the key (default: the pool's first)
+    #[arg(long, value_name = "NAME", requires = "key")]
+    schema: Option<String>,
+    /// Get every object that matches
+    #[arg(long, group = "what")]
+    all: bool,
+    /// Get every object that matches, then all that come, each at once, until Ctrl-C, --count or --timeout. What was missed is told
+    /// at once
+    #[arg(long, group = "what", conflicts_with_all = ["all", "wait", "key"])]
+    follow: bool,
+    /// Go on after what is there until this many were got
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Order what is there by this attribute instead of by key
+    #[arg(long, value_name = "ATTRIBUTE")]
+    sort: Option<String>,
+    /// Receive a share of this group. With a selector it is made if it does not stand. An object is done when it is
+    /// written; what another member loses comes here
+    #[arg(long, value_name = "NAME", conflicts_with = "sort")]
+    group: Option<String>,
+    #[command(flatten)]
+    into: IntoArguments,
+    /// Wait until there is an object
+    #[arg(long, conflicts_with_all = ["timeout", "all"])]
+    wait: bool,
+    /// Wait, but no longer than this (exit status 4; with --follow and without --count it is a good end)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    timeout: Option<Duration>,
+}
+
+/// Gets.
+pub(crate) fn run(arguments: &GetArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    arguments.check()?;
+    let mut taker = Taker::open(&arguments.into, arguments.follow)?;
+    let pool = interrupt.connect_with(&arguments.pool, &arguments.behind, "junctura get")?;
+    if arguments.all || arguments.follow {
+        arguments.get_all(&pool, &interrupt, &mut taker)?;
+    } else {
+        taker.take(&arguments.get_one(&pool)?)?;
+    }
+    taker.finish()
+}
+
+impl GetArguments {
+    fn check(&self) -> Result<()> {
+        let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
+        if !self.all && !self.follow {
+            let of_many = [
+                ("--count", self.count.is_some()),
+                ("--sort", self.sort.is_some()),
+                ("--group", self.group.is_some()),
+            ];
+            if let Some((name, _)) = of_many.iter().find(|(_, given)| *given) {
+                return wrong(name, "it goes with --all or --follow");
+            }
+        }
+        if self.follow && self.count.is_none() && self.into.is_one_file() {
+            return wrong(
+                "--follow",
+                "one file would never be whole: name a folder, -, or how many with --count",
+            );
+        }
+        Ok(())
+    }
+
+    fn get_one(&self, pool: &Pool) -> Result<Object> {
+        let timeout = if self.wait {
+            None
+        } else {
+            Some(self.timeout.unwrap_or(Duration::ZERO))
+        };
+        if self.key.is_empty() {
+            let selector = selector(&self.selectors, pool)?;
+            return about_selector(pool.demand(selector.as_str(), timeout), &selector);
+        }
+        let key = Target::key(given(&self.key));
+        match &self.schema {
+            Some(name) => pool.demand(key.in_schema(name), timeout),
+            None => pool.demand(key, timeout),
+        }
+    }
+
+    fn get_all(&self, pool: &Pool, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
+        let selector = selector(&self.selectors, pool)?;
+        let options = FollowOptions {
+            until_live: !self.follow && self.count.is_none(),
+            order_by: self.sort.clone(),
+            ..FollowOptions::default()
+        };
+        let mut follow = match &self.group {
+            Some(group) if self.selectors.is_empty() => pool.join_with(&options, group)?,
+            group => {
+                let options = FollowOptions {
+                    group: group.as_deref().map(Into::into),
+                    ..options
+                };
+                about_selector(pool.follow_with(&options, &selector), &selector)?
+            }
+        };
+        if self.group.is_some() {
+            taker.leave_to_others();
+        }
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        while self.count.is_none_or(|count| taker.objects() < count) {
+            interrupt.check()?;
+            let next = match (follow.try_next(), deadline) {
+                (Err(error), _) if taker.passes_over(&error) => continue,
+                (Err(error), _) => return Err(error),
+                (Ok(Some(item)), _) => Some(item),
+                (Ok(None), _) if follow.is_over() => None,
+                (Ok(None), _) => {
+                    // What is there is not kept back from its reader while nothing comes.
+                    taker.flush()?;
+                    let next = match deadline {
+                        Some(deadline) => follow.next_within(deadline.saturating_duration_since(Instant::now())),
+                        None => follow.next_item(),
+                    };
+                    match next {
+                        Err(error) if error.code() == Code::Timeout && self.follow && self.count.is_none() => None,
+                        Err(error) if taker.passes_over(&error) => continue,
+                        next => next.map_err(|error| self.too_late(error, taker.objects()))?,
+                    }
+                }
+            };
+            match next {
+                Some(Item::Object(object)) => {
+                    if let Err(error) = taker.take(&object) {
+                        // Another member may fare better.
+                        object.give_back()?;
+                        return Err(error);
+                    }
+                }
+                Some(Item::Gap(gap)) => taker.miss(&gap),
+                Some(Item::Live) => {}
+                None => break,
+            }
+        }
+        // A group whose other members have everything is in good order.
+        let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
+        if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
+            return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+        }
+        Ok(())
+    }
+
+    fn too_late(&self, error: Error, objects: u64) -> Error {
+        let (Code::Timeout, Some(count)) = (error.code(), self.count) else {
+            return error;
+        };
+        Error::new(
+            Code::Timeout,
+            self.selectors.join(","),
+            format!("{objects} of {count} objects came in time"),
+        )
+    }
+}

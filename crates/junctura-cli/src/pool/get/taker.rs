@@ -1,0 +1,218 @@
+//! Where payloads go that were got, and what is told of them.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use junctura::{Code, Error, Gap, Result};
+use serde_json::json;
+
+use super::got::Got;
+use super::sink::{self, Sink, Written};
+use super::template::{self, Template};
+use crate::terminal::output::Out;
+use crate::{json, size};
+
+/// So many objects that are not written are named one by one.
+const UNWRITTEN_TOLD_MAX: u64 = 100;
+
+/// Where payloads go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct IntoArguments {
+    /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
+    #[arg(short, long, value_name = "FILE|FOLDER|-")]
+    output: Option<PathBuf>,
+    /// Write each object to a file of its own with this name [default: {key}{ext}]
+    #[arg(long, value_name = "NAME", value_parser = Template::parse)]
+    template: Option<Template>,
+    /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
+    #[arg(long)]
+    json: bool,
+    /// Print no summary
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+}
+
+impl IntoArguments {
+    pub(super) fn is_one_file(&self) -> bool {
+        self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular)
+    }
+
+    /// The same where several versions of a key come: of files of their own, each is to have a name.
+    pub(crate) fn of_versions(&self) -> Self {
+        let mut into = self.clone();
+        if into.template.is_none() && into.output.as_deref().is_some_and(sink::is_folder) {
+            into.template = Template::parse(template::OF_VERSIONS).ok();
+        }
+        into
+    }
+
+    fn check(&self) -> Result<()> {
+        let to_standard_output =
+            self.template.is_none() && self.output.as_deref().is_none_or(|path| path == Path::new("-"));
+        if self.json && to_standard_output {
+            let cause = "standard output cannot have both payloads and JSON: name a file or folder with -o";
+            return Err(Error::new(Code::InvalidArgument, "--json", cause));
+        }
+        Ok(())
+    }
+}
+
+/// Takes payloads and counts them.
+pub(crate) struct Taker {
+    sink: Sink,
+    report: Option<Out>,
+    /// Whether what was missed is told when it is.
+    at_once: bool,
+    began: Instant,
+    objects: u64,
+    bytes: u64,
+    missed: Vec<String>,
+    /// How many are not written, and why the first is not.
+    unwritten: u64,
+    first: Option<Error>,
+    goes_on: bool,
+    quiet: bool,
+}
+
+impl Taker {
+    /// Opens what payloads go into. What is missed is told in the end, or at once.
+    pub(crate) fn open(arguments: &IntoArguments, at_once: bool) -> Result<Taker> {
+        arguments.check()?;
+        Ok(Taker {
+            sink: Sink::open(arguments.output.as_deref(), arguments.template.as_ref())?,
+            report: arguments.json.then(Out::new),
+            at_once,
+            began: Instant::now(),
+            objects: 0,
+            bytes: 0,
+            missed: Vec::new(),
+            unwritten: 0,
+            first: None,
+            goes_on: true,
+            quiet: arguments.quiet,
+        })
+    }
+
+    /// An object that no file can be named after is an error at once: somebody else may write it.
+    pub(super) fn leave_to_others(&mut self) {
+        self.goes_on = false;
+    }
+
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.unwritten > 0
+    }
+
+    pub(crate) fn objects(&self) -> u64 {
+        self.objects
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn has_missed(&self) -> bool {
+        !self.missed.is_empty()
+    }
+
+    /// Writes a payload, and tells of it. An object that no file can be named after is named, and the next one may come.
+    pub(crate) fn take(&mut self, object: &impl Got) -> Result<()> {
+        let file = match self.sink.write(object)? {
+            Written::There(file) => file,
+            Written::Nameless(error) if self.goes_on => {
+                self.pass_over(object, error);
+                return Ok(());
+            }
+            Written::Nameless(error) => return Err(error),
+        };
+        self.objects += 1;
+        self.bytes += object.payload().len() as u64;
+        let Some(report) = &mut self.report else { return Ok(()) };
+        report.json(&json!({
+            "key": object.key(),
+            "schema": object.schema().name(),
+            "version": object.version(),
+            "bytes": object.payload().len(),
+            "file": file.map(|file| file.display().to_string()),
+            "attributes": json::attributes(object.schema(), object.attributes()),
+        }))
+    }
+
+    fn pass_over(&mut self, object: &impl Got, error: Error) {
+        let about = format!("{} {}: {error}", object.version(), object.key());
+        self.note_unwritten(&about, error);
+    }
+
+    /// Whether an error is that of one payload, which was changed after its offer, or which there is no memory for: then it is named, and the
+    /// next object may come.
+    pub(super) fn passes_over(&mut self, error: &Error) -> bool {
+        let is_of_payload = self.goes_on && matches!(error.code(), Code::Corrupt | Code::TooLarge);
+        if is_of_payload {
+            self.note_unwritten(&error.to_string(), error.clone());
+        }
+        is_of_payload
+    }
+
+    fn note_unwritten(&mut self, about: &str, error: Error) {
+        self.unwritten += 1;
+        if self.unwritten <= UNWRITTEN_TOLD_MAX {
+            say!("junctura: not written: {about}");
+        }
+        self.first.get_or_insert(error);
+    }
+
+    pub(super) fn miss(&mut self, gap: &Gap) {
+        for item in &gap.items {
+            let missed = format!("{} {} ({})", item.version, item.object.key(), gap.reason);
+            if self.at_once {
+                say!("junctura: missed {missed}");
+            }
+            self.missed.push(missed);
+        }
+        if gap.unnamed > 0 {
+            self.missed.push(format!("{} more ({})", gap.unnamed, gap.reason));
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.sink.flush()?;
+        self.report.as_mut().map_or(Ok(()), Out::flush)
+    }
+
+    /// Puts files into their places, and says what was done; what was missed is an error.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.sink.finish()?;
+        let seconds = self.began.elapsed().as_secs_f64();
+        if let Some(mut report) = self.report {
+            let seconds = (seconds * 1e6).round() / 1e6;
+            let summary = json!({
+                "objects": self.objects, "bytes": self.bytes, "seconds": seconds, "missed": self.missed,
+                "not_written": self.unwritten,
+            });
+            report.json(&summary)?;
+            report.flush()?;
+        } else if !self.quiet {
+            let s = if self.objects == 1 { "" } else { "s" };
+            say!(
+                "{} object{s}, {}, {seconds:.2} s",
+                self.objects,
+                size::bytes(self.bytes)
+            );
+        }
+        if let Some(first) = self.first {
+            let cause = format!("{} ({} objects are not written)", first.cause(), self.unwritten);
+            return Err(Error::new(first.code(), first.subject(), cause));
+        }
+        match self.missed.as_slice() {
+            [] => Ok(()),
+            missed => {
+                let subject = format!("{} objects that matched", missed.len());
+                Err(Error::new(
+                    Code::Gone,
+                    subject,
+                    format!("went before they were got:\n  {}", missed.join("\n  ")),
+                ))
+            }
+        }
+    }
+}

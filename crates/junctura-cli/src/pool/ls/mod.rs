@@ -1,0 +1,256 @@
+//! `junctura ls`: what is visible, as a table, a tree, JSON lines or a count. No payload moves.
+
+mod shown;
+mod table;
+mod tree;
+
+use clap::{Args, ValueEnum};
+use junctura::{Code, Error, ListOptions, Result};
+use junctura_model::schema::fdb_key;
+use junctura_store::Store;
+use serde_json::json;
+
+use crate::attributes::{about_selector, note_unknown_in, selector};
+use crate::store::query::order::{Row, order};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::{self, Out};
+use crate::terminal::progress::Slow;
+use crate::url::{BehindArguments, PoolArguments};
+use crate::{size, store};
+use shown::{Shown, Since};
+use table::Table;
+use tree::Tree;
+
+/// Objects that are written at once.
+const PAGE: usize = 1000;
+
+const EXAMPLES: &str = "Examples:
+  junctura ls                                      everything
+  junctura ls param=t 'levelist>=500' --sort step  what matches both, by step
+  junctura ls --tree                               how much there is of what
+  junctura ls --count class=od                     how many, and nothing else
+  junctura ls --bundle run/step=6                  what came together
+  junctura ls --json param=t | jq -r .key          for programs
+  junctura ls --store /data/archive param=t        what is kept in a store
+  junctura ls --behind /data/archive param=t       what is in the pool, and what is kept there
+  junctura ls --store /data/archive --style fdb    the same lines as fdb-list --porcelain";
+
+/// List the objects in the pool, or in a store
+///
+/// A line for each object: the attributes of its key, and its size. Several selectors must all hold; without one,
+/// everything is listed. A key has three levels, which --tree shows with counts and sizes: dataset, collocation, element.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LsArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// List what is in this store instead
+    #[arg(long, value_name = "URL", conflicts_with = "behind")]
+    store: Option<String>,
+    #[command(flatten)]
+    behind: BehindArguments,
+    #[command(flatten)]
+    versions: store::VersionsArguments,
+    /// What to list: param=t, step=0/to/24/by/6, 'levelist>=500'
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Show versions, where payloads lie and the attributes outside the key, too; in a tree, every element
+    #[arg(short, long)]
+    long: bool,
+    /// Show datasets and collocations with counts and sizes, and what their elements range over
+    #[arg(short, long)]
+    tree: bool,
+    /// Print how many objects there are, and nothing else
+    #[arg(short, long, conflicts_with_all = ["tree", "long"])]
+    count: bool,
+    /// Order by this attribute instead of by key
+    #[arg(long, value_name = "ATTRIBUTE", conflicts_with_all = ["tree", "count"])]
+    sort: Option<String>,
+    /// Show members of bundles that are not complete, too
+    #[arg(long)]
+    incomplete: bool,
+    /// Only what belongs to the bundle of this path, or to one nested in it
+    #[arg(long, value_name = "PATH")]
+    bundle: Option<String>,
+    /// Print lines as another program does: fdb, those of `fdb-list --porcelain`, a key each; with --long, of
+    /// `--porcelain --length`
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tree", "count", "json"])]
+    style: Option<Style>,
+    /// Print JSON: a line for each object; with --tree, for each collocation; with --count, one
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whose lines are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    Fdb,
+}
+
+/// What there is, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Total {
+    objects: u64,
+    bytes: u64,
+}
+
+impl Total {
+    fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl std::fmt::Display for Total {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = if self.objects == 1 { "" } else { "s" };
+        write!(f, "{} object{s}, {}", self.objects, size::bytes(self.bytes))
+    }
+}
+
+/// Lists.
+pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let mut list = List::new(arguments);
+    match &arguments.store {
+        Some(url) => arguments.list_store(url, &store::open(url)?, &interrupt, &mut list)?,
+        None => arguments.list_pool(&interrupt, &mut list)?,
+    }
+    list.end()
+}
+
+impl LsArguments {
+    fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+        self.versions.are_of_no_pool()?;
+        let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
+        let selector = selector(&self.selectors, &pool)?;
+        let options = ListOptions {
+            order_by: self.sort.as_deref(),
+            incomplete: self.incomplete,
+            bundle: self.bundle.as_deref(),
+        };
+        for page in about_selector(pool.list_with(&options, &selector), &selector)? {
+            interrupt.check()?;
+            let page = about_selector(page, &selector)?;
+            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+        }
+        if list.total.objects == 0 {
+            note_unknown_in(&pool, &selector)?;
+        }
+        Ok(())
+    }
+
+    fn list_store(&self, url: &str, store: &Store, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+        let of_pools = [("--incomplete", self.incomplete), ("--bundle", self.bundle.is_some())];
+        if let Some((name, _)) = of_pools.iter().find(|(_, given)| *given) {
+            return Err(Error::new(Code::InvalidArgument, *name, "a store has no bundles"));
+        }
+        let selector = store::selector(&self.selectors, store)?;
+        let slow = Slow::store(url);
+        let snapshot = store.snapshot()?;
+        let listing = self.versions.list(&snapshot, &selector)?;
+        drop(slow);
+        if listing.is_empty() {
+            store::note_unknown_in(store, &selector);
+        }
+        if self.count {
+            list.total.objects += listing.len() as u64;
+            list.total.bytes += listing.bytes();
+            return Ok(());
+        }
+        let mut rows: Vec<Row<'_>> = Vec::with_capacity(listing.len());
+        for object in listing.iter() {
+            rows.push(Row(object.describe(), object));
+            if rows.len().is_multiple_of(PAGE) {
+                interrupt.check()?;
+            }
+        }
+        if !self.tree {
+            order(&mut rows, self.sort.as_deref())?;
+        }
+        for page in rows.chunks(PAGE) {
+            interrupt.check()?;
+            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> From<&'a Row<'_>> for Shown<'a> {
+    fn from(Row(described, object): &'a Row<'_>) -> Self {
+        Shown {
+            object: described,
+            bytes: object.bytes(),
+            since: Since::Commit(object.commit()),
+            place: object.location().to_string().into(),
+        }
+    }
+}
+
+/// A list that is being written.
+struct List<'a> {
+    arguments: &'a LsArguments,
+    out: Out,
+    table: Table,
+    tree: Tree,
+    total: Total,
+}
+
+impl<'a> List<'a> {
+    fn new(arguments: &'a LsArguments) -> Self {
+        Self {
+            arguments,
+            out: Out::new(),
+            table: Table::new(arguments.long),
+            tree: Tree::new(arguments.long),
+            total: Total::default(),
+        }
+    }
+
+    fn write(&mut self, page: &[Shown<'_>]) -> Result<()> {
+        for shown in page {
+            self.total.add(shown.bytes);
+            if self.arguments.tree {
+                self.tree.add(shown.object, shown.bytes);
+            }
+        }
+        if self.arguments.tree || self.arguments.count {
+            return Ok(());
+        }
+        if self.arguments.style == Some(Style::Fdb) {
+            return page.iter().try_for_each(|shown| {
+                let key = fdb_key(shown.object.schema(), shown.object.attributes());
+                if self.arguments.long {
+                    writeln!(self.out, "{key}, length={}", shown.bytes)
+                } else {
+                    writeln!(self.out, "{key}")
+                }
+            });
+        }
+        if self.arguments.json {
+            return page.iter().try_for_each(|shown| self.out.json(&shown.document()));
+        }
+        self.table.write(page, &mut self.out)
+    }
+
+    fn end(mut self) -> Result<()> {
+        let Total { objects, bytes } = self.total;
+        match (self.arguments.tree, self.arguments.count, self.arguments.json) {
+            (true, _, true) => self.tree.write_json(&mut self.out)?,
+            (true, _, false) => self.tree.write(&mut self.out)?,
+            (_, true, true) => self.out.json(&json!({"objects": objects, "bytes": bytes}))?,
+            (_, true, false) => writeln!(self.out, "{objects}")?,
+            _ => {
+                self.out.flush()?;
+                if output::is_terminal() && !self.arguments.json && self.arguments.style.is_none() {
+                    say!("{}", self.total);
+                }
+            }
+        }
+        self.out.flush()
+    }
+}

@@ -1,0 +1,222 @@
+//! Objects as a tree of the three levels of their keys, with counts and sizes.
+//!
+//! ```text
+//! class=od,expver=0001,stream=enfo,date=20260101,time=0000      160 objects, 2.3 MiB
+//! └── type=pf,levtype=pl                                         160 objects, 2.3 MiB
+//!     step=0/6/12  number=0/1/… (10)  levelist=500/850  param=t/z
+//! ```
+//! Of elements, which may be millions, each attribute's values are shown as far as they fit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use junctura::{Described, Result, Schema};
+use junctura_model::text::quote;
+use serde_json::json;
+
+use super::Total;
+use crate::terminal::output::Out;
+
+/// Values of an attribute that are shown; of more, the first and how many.
+const SHOWN: usize = 12;
+/// Values of an attribute that are told apart; of more, only that there are more.
+const VALUES_MAX: usize = 10_000;
+
+/// A tree that grows with each entry.
+pub(super) struct Tree {
+    long: bool,
+    datasets: BTreeMap<(String, String), Dataset>,
+}
+
+#[derive(Default)]
+struct Dataset {
+    total: Total,
+    collocations: BTreeMap<String, Collocation>,
+}
+
+#[derive(Default)]
+struct Collocation {
+    total: Total,
+    axes: Vec<Axis>,
+    /// Only when they are to be shown: text, size.
+    elements: Vec<(String, u64)>,
+}
+
+/// What an attribute ranges over.
+struct Axis {
+    name: String,
+    /// By their order, where they have one.
+    values: BTreeSet<(Option<i128>, String)>,
+    full: bool,
+}
+
+impl Tree {
+    pub(super) fn new(long: bool) -> Tree {
+        Tree {
+            long,
+            datasets: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, object: &Described, bytes: u64) {
+        let schema = object.schema();
+        let [dataset, collocation, element] = levels(schema, object.attributes());
+        let datasets = self.datasets.entry((schema.name().to_owned(), dataset)).or_default();
+        datasets.total.add(bytes);
+        let collocation = datasets.collocations.entry(collocation).or_default();
+        collocation.total.add(bytes);
+        if self.long {
+            collocation.elements.push((element, bytes));
+            return;
+        }
+        let first = schema.level_ends()[1];
+        for (name, text) in object.attributes() {
+            if let Some(id) = schema
+                .find(name)
+                .filter(|id| (first..schema.key_len()).contains(&id.index()))
+            {
+                collocation
+                    .axis(name)
+                    .add(schema.attribute(id).kind.scalar.order(text), text);
+            }
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Out) -> Result<()> {
+        for ((schema, dataset), Dataset { total, collocations }) in &self.datasets {
+            out.heading(&format!("{}  [{schema}]  {total}", named(dataset)))?;
+            for (number, (text, collocation)) in collocations.iter().enumerate() {
+                let is_last = number + 1 == collocations.len();
+                let (branch, trunk) = if is_last {
+                    ("└── ", "    ")
+                } else {
+                    ("├── ", "│   ")
+                };
+                writeln!(out, "{branch}{}  {}", named(text), collocation.total)?;
+                for (element, bytes) in &collocation.elements {
+                    writeln!(out, "{trunk}    {}  {}", named(element), crate::size::bytes(*bytes))?;
+                }
+                if !collocation.axes.is_empty() {
+                    let axes: Vec<String> = collocation.axes.iter().map(Axis::text).collect();
+                    writeln!(out, "{trunk}    {}", axes.join("  "))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A line for each collocation.
+    pub(super) fn write_json(&self, out: &mut Out) -> Result<()> {
+        for ((schema, dataset), Dataset { collocations, .. }) in &self.datasets {
+            for (text, collocation) in collocations {
+                let mut document = json!({
+                    "schema": schema, "dataset": dataset, "collocation": text,
+                    "objects": collocation.total.objects, "bytes": collocation.total.bytes,
+                });
+                if self.long {
+                    document["elements"] = collocation.elements.iter().map(|(text, _)| text.as_str()).collect();
+                } else {
+                    let axes = collocation
+                        .axes
+                        .iter()
+                        .map(|axis| (axis.name.clone(), axis.texts().collect()));
+                    document["axes"] = serde_json::Value::Object(axes.collect());
+                }
+                out.json(&document)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collocation {
+    fn axis(&mut self, name: &str) -> &mut Axis {
+        let at = self.axes.iter().position(|axis| axis.name == name).unwrap_or_else(|| {
+            self.axes.push(Axis {
+                name: name.to_owned(),
+                values: BTreeSet::new(),
+                full: false,
+            });
+            self.axes.len() - 1
+        });
+        &mut self.axes[at]
+    }
+}
+
+impl Axis {
+    fn add(&mut self, order: Option<i128>, text: &str) {
+        if self.values.len() < VALUES_MAX {
+            self.values.insert((order, text.to_owned()));
+        } else {
+            self.full = true;
+        }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(_, text)| text.as_str())
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("{}=", self.name);
+        for (number, text) in self.texts().take(SHOWN).enumerate() {
+            out.push_str(if number > 0 { "/" } else { "" });
+            quote(text, &mut out);
+        }
+        if self.values.len() > SHOWN {
+            let more = if self.full { "more than " } else { "" };
+            let _ = write!(out, "/… ({more}{})", self.values.len());
+        }
+        out
+    }
+}
+
+/// The three levels of a key, as they stand in it.
+fn levels<'a>(schema: &Schema, attributes: impl Iterator<Item = (&'a str, &'a str)>) -> [String; 3] {
+    let mut levels = [String::new(), String::new(), String::new()];
+    for (name, text) in attributes {
+        let Some(id) = schema.find(name) else { continue };
+        let Some(level) = schema.level_ends().iter().position(|&end| id.index() < end) else {
+            continue;
+        };
+        let out = &mut levels[level];
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str(name);
+        out.push('=');
+        quote(text, out);
+    }
+    levels
+}
+
+/// A level without attributes still has a place.
+fn named(level: &str) -> &str {
+    if level.is_empty() { "{}" } else { level }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_falls_into_its_levels() {
+        let schema = Schema::builtin("free").unwrap();
+        let attributes = [("space", "a b"), ("name", "x"), ("other", "y")];
+        assert_eq!(levels(&schema, attributes.into_iter()), ["space=\"a b\"", "", "name=x"]);
+    }
+
+    #[test]
+    fn an_axis_is_in_order_and_says_when_there_are_more() {
+        let mut axis = Axis {
+            name: "step".to_owned(),
+            values: BTreeSet::new(),
+            full: false,
+        };
+        for step in [12, 6, 0, 6, 100] {
+            axis.add(Some(step), &step.to_string());
+        }
+        assert_eq!(axis.text(), "step=0/6/12/100");
+        (200..300).for_each(|step| axis.add(Some(step), &step.to_string()));
+        assert!(axis.text().ends_with("/… (104)"), "{}", axis.text());
+    }
+}

@@ -1,0 +1,515 @@
+//! Files, read from front to back, and what they have as objects: of a GRIB file each field, of any other file its bytes.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::ops::DerefMut;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use junctura::{Code, Error, Given, Result, Schema};
+use junctura_grib::{GribError, Message};
+use junctura_model::{KeyHash, RecordRef};
+
+use super::foreign;
+use super::grib::{self, Next, Splitter};
+use super::header;
+use super::input::Input;
+use crate::attributes::{Pair, pair};
+use crate::terminal::interrupt::Interrupt;
+
+/// What is asked of a pipe at first.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Files, and what is said of them.
+#[derive(Args, Debug)]
+pub(crate) struct FilesArguments {
+    /// Files to read; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// An attribute for each object, whatever the header says
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<Pair>,
+    /// The schema that describes the objects (default: mars for GRIB, else the first one)
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// What the files are
+    #[arg(long, value_enum, default_value_t = Format::Auto)]
+    format: Format,
+    #[command(flatten)]
+    messages: MessageArguments,
+}
+
+/// Options for the messages of a GRIB file.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct MessageArguments {
+    /// Fail where a field has the key of an earlier field of the same file, instead of replacing it
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Keep a message of several fields as one object, described by its first field, instead of an object for each field
+    #[arg(long)]
+    pub(crate) keep_messages: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Look at the first bytes
+    Auto,
+    /// GRIB messages
+    Grib,
+    /// One object, whatever the bytes are
+    Bytes,
+}
+
+/// Where the objects go.
+pub(crate) trait Goal {
+    /// Memory for a payload.
+    type Room: DerefMut<Target = [u8]>;
+    /// Gives such memory.
+    type Rooms: Copy;
+
+    fn rooms(&self) -> Self::Rooms;
+    fn allocate(rooms: Self::Rooms, bytes: u64) -> Result<Self::Room>;
+    /// Bytes of the largest payload that it takes.
+    fn payload_bytes_max(&self) -> Result<u64>;
+    fn schemas(&self) -> Result<Vec<Arc<Schema>>>;
+    /// Takes one object.
+    fn take(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_, Self::Room>,
+    ) -> Result<()>;
+    /// Before a read that may take for ever.
+    fn idle(&mut self) -> Result<()>;
+    /// Takes note of what is wrong with one object: an error, unless the others are to go on.
+    fn failed(&mut self, error: Error) -> Result<()>;
+    /// How far the reading has come, in bytes.
+    fn show(&mut self, position: u64);
+    /// Counts an object that has the key of an earlier one of the same file.
+    fn repeated(&mut self, schema: &Schema);
+    /// Counts fields of a message that its object does not describe.
+    fn hid(&mut self, fields: u32);
+}
+
+/// What the payload is.
+pub(crate) enum Payload<'p, R> {
+    Bytes(&'p [u8]),
+    Placed(R),
+}
+
+impl<R: DerefMut<Target = [u8]>> Payload<'_, R> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Bytes(bytes) => bytes,
+            Payload::Placed(room) => room,
+        }
+    }
+}
+
+/// A place in the input, for messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<str>,
+    /// Which message of it.
+    pub(crate) message: Option<u64>,
+    /// Which field of a message of several.
+    pub(crate) field: Option<u32>,
+}
+
+impl Place {
+    fn words(&self) -> String {
+        let message = self.message.map_or(String::new(), |number| format!("message {number}"));
+        let field = self.field.map_or(String::new(), |number| format!(" field {number}"));
+        message + &field
+    }
+
+    /// An error about this place.
+    pub(crate) fn error(&self, error: &Error) -> Error {
+        let message = self
+            .message
+            .map_or(String::new(), |number| format!(": message {number}"));
+        let field = self.field.map_or(String::new(), |number| format!(" field {number}"));
+        let subject = if error.subject().is_empty() {
+            String::new()
+        } else {
+            format!(": {}", error.subject())
+        };
+        Error::new(
+            error.code(),
+            format!("{}{message}{field}{subject}", self.file),
+            error.cause(),
+        )
+    }
+}
+
+impl FilesArguments {
+    /// One file of GRIB messages.
+    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>, messages: MessageArguments) -> Self {
+        Self {
+            messages,
+            files: vec![file.to_owned()],
+            set,
+            schema: schema.map(str::to_owned),
+            format: Format::Grib,
+        }
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// What the files, and the goal, say.
+    pub(crate) fn read<G: Goal>(&self, goal: &mut G, interrupt: &Interrupt) -> Result<()> {
+        let mut before = 0;
+        for path in &self.files {
+            let mut input = Input::open(path, interrupt)?;
+            let bytes = input.bytes().unwrap_or(0);
+            let is_grib = match self.format {
+                Format::Grib => true,
+                Format::Bytes => false,
+                Format::Auto => {
+                    grib::is_grib(&mut input, &mut || goal.idle())?
+                        || self.schema.is_none() && foreign::is_named_grib(path)
+                }
+            };
+            let schema = self.schema(&goal.schemas()?, is_grib)?;
+            if is_grib {
+                self.put_messages(goal, &schema, Splitter::new(input), before)?;
+            } else {
+                self.put_whole(goal, &schema, input, path)?;
+            }
+            before += bytes;
+            goal.show(before);
+        }
+        Ok(())
+    }
+
+    /// How much there is to read, if all of it is in files.
+    pub(crate) fn total_bytes(&self) -> Option<u64> {
+        self.files
+            .iter()
+            .map(|path| path.metadata().ok().filter(Metadata::is_file).map(|file| file.len()))
+            .sum()
+    }
+
+    fn schema(&self, schemas: &[Arc<Schema>], is_grib: bool) -> Result<Arc<Schema>> {
+        let of_name = |name: &str| schemas.iter().find(|schema| schema.name() == name);
+        let chosen = match &self.schema {
+            Some(name) => of_name(name),
+            None if is_grib => of_name(header::SCHEMA).or(schemas.first()),
+            None => schemas.first(),
+        };
+        chosen.cloned().ok_or_else(|| {
+            let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
+            let cause = format!("there is no such schema (there are {})", names.join(", "));
+            let asked = self.schema.as_deref().unwrap_or_default();
+            Error::new(Code::NotFound, format!("schema {asked}"), cause)
+        })
+    }
+
+    fn put_messages<G: Goal>(&self, goal: &mut G, schema: &Schema, mut splitter: Splitter, before: u64) -> Result<()> {
+        let file: Arc<str> = splitter.input().name().into();
+        let mut taken = Taken::default();
+        loop {
+            let rooms = goal.rooms();
+            let next = splitter.next(&mut || goal.idle(), &mut |bytes| G::allocate(rooms, bytes));
+            let place = Place {
+                file: Arc::clone(&file),
+                message: Some(splitter.number()),
+                field: None,
+            };
+            let put = match next {
+                Ok(Next::End) => break,
+                Ok(Next::Buffered(bytes)) => {
+                    let put = self.put_buffered(goal, (schema, &mut taken), &splitter, &place, bytes);
+                    splitter.take(bytes);
+                    put
+                }
+                Ok(Next::Placed(room)) => self.put_placed(goal, (schema, &mut taken), &splitter, &place, room),
+                Ok(Next::Damaged(error)) => Err(corrupt(&file, &error)),
+                Err(error) if error.code() == Code::TooLarge => Err(place.error(&error)),
+                Err(error) => return Err(error),
+            };
+            put.or_else(|error| goal.failed(error))?;
+            goal.show(before + splitter.input().position());
+        }
+        if splitter.number() == 0 {
+            return Err(foreign::no_message(&file, splitter.input().head()));
+        }
+        Ok(())
+    }
+
+    fn put_buffered<G: Goal>(
+        &self,
+        goal: &mut G,
+        known: Known<'_>,
+        splitter: &Splitter,
+        place: &Place,
+        bytes: usize,
+    ) -> Result<()> {
+        let message = splitter.message(bytes).map_err(|error| corrupt(&place.file, &error))?;
+        let numbered = |error| corrupt(&place.file, &splitter.numbered(error));
+        self.put_fields(goal, known, place, &message, &numbered, None)
+    }
+
+    fn put_placed<G: Goal>(
+        &self,
+        goal: &mut G,
+        known: Known<'_>,
+        splitter: &Splitter,
+        place: &Place,
+        room: G::Room,
+    ) -> Result<()> {
+        let numbered = |error| corrupt(&place.file, &splitter.numbered(error));
+        let message = Message::new(&room).map_err(&numbered)?;
+        if message.fields() > 1 && !self.messages.keep_messages {
+            return self.put_fields(goal, known, place, &message, &numbered, None);
+        }
+        let keys = message.keys().map_err(&numbered)?;
+        let hidden = message.fields() - 1;
+        let attributes = header::attributes(&keys, known.0, &self.set).map_err(|error| place.error(&error))?;
+        self.take(goal, known, place, &attributes, Payload::Placed(room))?;
+        goal.hid(hidden);
+        Ok(())
+    }
+
+    /// Takes a message: each of its fields as an object, or all as one.
+    fn put_fields<G: Goal>(
+        &self,
+        goal: &mut G,
+        (schema, taken): Known<'_>,
+        place: &Place,
+        message: &Message<'_>,
+        numbered: &dyn Fn(GribError) -> Error,
+        field: Option<u32>,
+    ) -> Result<()> {
+        if message.fields() > 1 && !self.messages.keep_messages {
+            for (number, bytes) in (1..).zip(message.split().map_err(numbered)?) {
+                let field = Message::new(&bytes).map_err(numbered)?;
+                self.put_fields(goal, (schema, taken), place, &field, numbered, Some(number))?;
+            }
+            return Ok(());
+        }
+        let place = Place { field, ..place.clone() };
+        let keys = message.keys().map_err(numbered)?;
+        let attributes = header::attributes(&keys, schema, &self.set).map_err(|error| place.error(&error))?;
+        self.take(
+            goal,
+            (schema, taken),
+            &place,
+            &attributes,
+            Payload::Bytes(message.bytes()),
+        )?;
+        goal.hid(message.fields() - 1);
+        Ok(())
+    }
+
+    fn take<G: Goal>(
+        &self,
+        goal: &mut G,
+        (schema, taken): Known<'_>,
+        place: &Place,
+        attributes: &header::Attributes<'_>,
+        payload: Payload<'_, G::Room>,
+    ) -> Result<()> {
+        let given = header::given(attributes);
+        if !self.messages.strict && taken.places.len() >= KEYS_MAX {
+            taken.places.clear();
+        }
+        let before = taken.note(schema, &given, place)?;
+        if let Some(before) = before.as_ref().filter(|_| self.messages.strict) {
+            let cause = format!("has the key of {before} of the same file, {}", taken.key);
+            return Err(place.error(&Error::new(Code::AlreadyExists, "", cause)));
+        }
+        goal.take(place, schema, &given, payload)?;
+        if before.is_some() {
+            goal.repeated(schema);
+        }
+        Ok(())
+    }
+
+    fn put_whole<G: Goal>(&self, goal: &mut G, schema: &Schema, mut input: Input, path: &Path) -> Result<()> {
+        let place = Place {
+            file: input.name().into(),
+            message: None,
+            field: None,
+        };
+        let mut set = self.set.clone();
+        if let Some(name) = default_name(schema, &set, path) {
+            set.push(name);
+        }
+        let attributes: Vec<_> = crate::attributes::given(&set).collect();
+        let put = if let Some(bytes) = input.bytes() {
+            let mut room = G::allocate(goal.rooms(), bytes).map_err(|error| place.error(&error))?;
+            let read = input.read_into(&mut room, &mut || goal.idle())?;
+            if read as u64 != bytes || !input.fill(1, &mut || goal.idle())?.is_empty() {
+                let cause = "it changed its size while it was read";
+                return Err(Error::new(Code::Conflict, &*place.file, cause));
+            }
+            goal.take(&place, schema, &attributes, Payload::Placed(room))
+        } else {
+            let bytes = read_all(&mut input, goal)?;
+            goal.take(&place, schema, &attributes, Payload::Bytes(bytes))
+        };
+        put.map_err(|error| foreign::hint(error, input.head(), self.set.is_empty()))
+            .map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
+            .or_else(|error| goal.failed(error))
+    }
+}
+
+/// So many keys of a file are compared, some 80 MB: a pipe may have no end. With `--strict`, all are.
+const KEYS_MAX: usize = 1 << 20;
+
+/// The schema of a file's objects, and which keys it has had.
+type Known<'a> = (&'a Schema, &'a mut Taken);
+
+/// The keys of the objects of one file, and the places that they are from.
+#[derive(Default)]
+struct Taken {
+    places: HashMap<KeyHash, Place>,
+    record: Vec<u8>,
+    key: String,
+}
+
+impl Taken {
+    /// Notes a key; returns the place that has it already, in words.
+    fn note(&mut self, schema: &Schema, given: &[(&str, Given<'_>)], place: &Place) -> Result<Option<String>> {
+        schema
+            .record(given.iter().copied(), &mut self.record)
+            .map_err(|error| place.error(&error))?;
+        self.key = schema.key_text(RecordRef::trusted(&self.record));
+        let before = self.places.insert(schema.key_hash(&self.key), place.clone());
+        Ok(before.map(|place| place.words()))
+    }
+}
+
+/// All that comes from a pipe; how much it is, only its end tells.
+///
+/// # Errors
+/// `TooLarge` for more than the goal takes, of which no more is read.
+fn read_all<'i, G: Goal>(input: &'i mut Input, goal: &mut G) -> Result<&'i [u8]> {
+    let bytes_max = goal.payload_bytes_max()?;
+    let enough = usize::try_from(bytes_max).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
+    let mut want = enough.min(PIPE_BYTES);
+    while input.fill(want, &mut || goal.idle())?.len() >= want {
+        if want == enough {
+            let cause = format!("it has more than {bytes_max} bytes, the largest payload");
+            return Err(Error::new(Code::TooLarge, input.name(), cause));
+        }
+        want = want.saturating_mul(2).min(enough);
+    }
+    Ok(input.buffered())
+}
+
+/// Memory of zeros. The system provides it when it is written to: so a size that is only claimed costs nothing.
+///
+/// # Errors
+/// `TooLarge` where there is not so much.
+pub(crate) fn zeros(bytes: u64, what: &str) -> Result<Vec<u8>> {
+    let too_large = || Error::new(Code::TooLarge, what, format!("{bytes} bytes do not fit into memory"));
+    let length = usize::try_from(bytes).map_err(|_| too_large())?;
+    Vec::<u8>::new().try_reserve_exact(length).map_err(|_| too_large())?;
+    Ok(vec![0; length])
+}
+
+fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {
+    Error::new(Code::Corrupt, file, error.to_string())
+}
+
+/// The file's name, where the key has a name and nobody gave one.
+fn default_name(schema: &Schema, set: &[Pair], path: &Path) -> Option<Pair> {
+    let id = schema.find("name").filter(|id| id.index() < schema.key_len())?;
+    let is_given = set.iter().any(|pair| schema.find(&pair.name) == Some(id));
+    let value = path.file_name().filter(|_| path.as_os_str() != "-" && !is_given)?;
+    Some(Pair {
+        name: "name".to_owned(),
+        value: value.to_string_lossy().into_owned(),
+    })
+}
+
+/// Says where any attributes would do, to whom did not choose a schema.
+fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
+    let open = schemas.iter().find(|schema| schema.is_open());
+    match open {
+        Some(open) if error.code() == Code::SchemaMismatch && !chosen => {
+            let cause = format!(
+                "{}; with --schema {} any attributes may be given",
+                error.cause(),
+                open.name()
+            );
+            Error::new(error.code(), error.subject(), cause)
+        }
+        _ => error.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes payloads of a mebibyte and a half.
+    struct Small;
+
+    impl Goal for Small {
+        type Room = Vec<u8>;
+        type Rooms = ();
+
+        fn rooms(&self) {}
+
+        fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
+            zeros(bytes, "payload")
+        }
+
+        fn payload_bytes_max(&self) -> Result<u64> {
+            Ok(3 << 19)
+        }
+
+        fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
+            Ok(Vec::new())
+        }
+
+        fn take(&mut self, _: &Place, _: &Schema, _: &[(&str, Given<'_>)], _: Payload<'_, Vec<u8>>) -> Result<()> {
+            Ok(())
+        }
+
+        fn idle(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn failed(&mut self, error: Error) -> Result<()> {
+            Err(error)
+        }
+
+        fn show(&mut self, _: u64) {}
+
+        fn repeated(&mut self, _: &Schema) {}
+
+        fn hid(&mut self, _: u32) {}
+    }
+
+    #[test]
+    fn what_has_no_end_is_read_up_to_the_largest_payload() {
+        let mut endless = Input::open(Path::new("/dev/zero"), &Interrupt::never()).unwrap();
+        let error = read_all(&mut endless, &mut Small).unwrap_err();
+        assert_eq!(error.code(), Code::TooLarge);
+        assert!(error.cause().contains("1572864 bytes"), "{error}");
+        assert_eq!(endless.buffered().len(), (3 << 19) + 1);
+        let mut empty = Input::open(Path::new("/dev/null"), &Interrupt::never()).unwrap();
+        assert!(read_all(&mut empty, &mut Small).unwrap().is_empty());
+        assert_eq!(zeros(u64::MAX, "payload").unwrap_err().code(), Code::TooLarge);
+    }
+
+    #[test]
+    fn a_file_lends_its_name_where_the_key_has_one() {
+        let (free, mars) = (Schema::builtin("free").unwrap(), Schema::builtin("mars").unwrap());
+        let path = Path::new("a/plume.png");
+        assert_eq!(
+            default_name(&free, &[], path).map(|pair| pair.value),
+            Some("plume.png".to_owned())
+        );
+        assert_eq!(default_name(&free, &[pair("name=x").unwrap()], path), None);
+        assert_eq!(default_name(&free, &[], Path::new("-")), None);
+        assert_eq!(default_name(&mars, &[], path), None);
+    }
+}

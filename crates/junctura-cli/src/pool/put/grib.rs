@@ -1,0 +1,318 @@
+//! GRIB messages out of a stream, one at a time.
+//!
+//! ```text
+//!   anything │ GRIB … 7777 │ GRIB … 7777 │ anything │ GRIB …
+//!            └ small: looked at in the buffer       └ large: read straight to where it will stay
+//! ```
+//! What a header announces is believed only as far as there are bytes. A damaged message is an error that names it and the
+//! byte; after it the search goes on behind its first four bytes, and only whole, sound messages are taken until one is
+//! found, so that chance bytes inside packed values are reported as nothing. Before the first message a `GRIB` may be a word.
+
+use std::ops::DerefMut;
+
+use junctura::Result;
+use junctura_grib::{Fault, GribError, Message};
+
+use super::input::{Idle, Input};
+
+/// Messages up to this size are looked at in the buffer.
+const BUFFERED_MAX: u64 = 256 << 10;
+/// What is read of a message before anything else: more than any fixed part of a header.
+const HEAD: usize = 64;
+/// How far into a file the first message is looked for, to tell GRIB from other files; bulletin headers are shorter.
+const LOOK: usize = 4096;
+/// The same for regular files, some of which begin with a header of another format.
+const LOOK_FILE: usize = 64 << 10;
+
+/// Is this a file of GRIB messages? Looks at its first bytes.
+pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
+    // From a pipe, more than the first message may not come for long.
+    if input.fill(4, idle)?.starts_with(b"GRIB") {
+        return Ok(true);
+    }
+    let look = if input.bytes().is_some() { LOOK_FILE } else { LOOK };
+    let head = input.fill(look, idle)?;
+    let begins = |bytes: &[u8]| bytes.starts_with(b"GRIB") && matches!(bytes.get(7), Some(1 | 2));
+    Ok((0..head.len().min(look)).any(|at| begins(&head[at..])))
+}
+
+/// Whether a `GRIB` is a word in a text, as in a page that says why there is no file. Only where no message was found before.
+fn is_a_word(fault: &Fault) -> bool {
+    match fault {
+        Fault::Edition(next) => next.is_ascii_graphic() || next.is_ascii_whitespace(),
+        // The text ends here.
+        Fault::Truncated { needed, .. } => *needed == 8,
+        _ => false,
+    }
+}
+
+/// Finds messages, one after the other.
+pub(crate) struct Splitter {
+    input: Input,
+    number: u64,
+    start: u64,
+    damaged: bool,
+}
+
+/// What comes next.
+pub(crate) enum Next<A> {
+    /// A message of so many bytes, in the buffer: see [`Splitter::message`]; [`Splitter::take`] goes on after it.
+    Buffered(usize),
+    /// A message in a place that was asked for.
+    Placed(A),
+    Damaged(GribError),
+    End,
+}
+
+/// What looking at a place came to: a message, or what is wrong with it.
+type Looked<A> = std::result::Result<Next<A>, GribError>;
+
+impl Splitter {
+    pub(crate) fn new(input: Input) -> Splitter {
+        Splitter {
+            input,
+            number: 0,
+            start: 0,
+            damaged: false,
+        }
+    }
+
+    /// What it reads.
+    pub(crate) fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// Which message was found last, counted from 1; damaged ones count.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Finds the next message; `place` gives room for one that is too large for the buffer.
+    ///
+    /// # Errors
+    /// What reading and `place` say. Called again after that, it goes on behind the message.
+    pub(crate) fn next<A: DerefMut<Target = [u8]>>(
+        &mut self,
+        idle: Idle<'_>,
+        place: &mut dyn FnMut(u64) -> Result<A>,
+    ) -> Result<Next<A>> {
+        while self.seek_mark(idle)? {
+            self.start = self.input.position();
+            let looked = self.look(idle, place);
+            if self.number == 0 && self.start > 0 && matches!(&looked, Ok(Err(error)) if is_a_word(&error.fault)) {
+                self.input.skip(4);
+                continue;
+            }
+            let was_damaged = self.damaged;
+            self.damaged = !matches!(looked, Ok(Ok(_)));
+            if self.damaged {
+                self.input.skip(4);
+            }
+            if was_damaged && matches!(looked, Ok(Err(_))) {
+                continue;
+            }
+            self.number += 1;
+            return Ok(looked?.unwrap_or_else(|error| Next::Damaged(self.numbered(error))));
+        }
+        Ok(Next::End)
+    }
+
+    /// The message of [`Next::Buffered`].
+    pub(crate) fn message(&self, bytes: usize) -> std::result::Result<Message<'_>, GribError> {
+        Message::new(&self.input.buffered()[..bytes]).map_err(|error| self.numbered(error))
+    }
+
+    /// Goes on after the message of [`Next::Buffered`].
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.input.skip(bytes);
+    }
+
+    /// An error about the message that was found last, which knew nothing of the others.
+    pub(crate) fn numbered(&self, error: GribError) -> GribError {
+        GribError {
+            message: self.number,
+            start: self.start + error.start,
+            offset: self.start + error.offset,
+            fault: error.fault,
+        }
+    }
+
+    /// Goes to the next `GRIB`; false at the end.
+    fn seek_mark(&mut self, idle: Idle<'_>) -> Result<bool> {
+        loop {
+            let bytes = self.input.fill(4, idle)?;
+            let found = bytes.windows(4).position(|window| window == b"GRIB");
+            let (there, ended) = (bytes.len(), bytes.len() < 4);
+            self.input.skip(found.unwrap_or(if ended { there } else { there - 3 }));
+            if found.is_some() || ended {
+                return Ok(found.is_some());
+            }
+        }
+    }
+
+    fn look<A: DerefMut<Target = [u8]>>(
+        &mut self,
+        idle: Idle<'_>,
+        place: &mut dyn FnMut(u64) -> Result<A>,
+    ) -> Result<Looked<A>> {
+        let mut want = HEAD;
+        loop {
+            let bytes = self.input.fill(want, idle)?;
+            let present = bytes.len() as u64;
+            let error = match Message::new(bytes) {
+                Ok(message) => return Ok(Ok(Next::Buffered(message.bytes().len()))),
+                Err(error) => error,
+            };
+            let Fault::Truncated { needed, .. } = error.fault else {
+                return Ok(Err(error));
+            };
+            let there = self
+                .input
+                .bytes()
+                .map_or(u64::MAX, |bytes| bytes.saturating_sub(self.start));
+            if present < want as u64 || needed > there {
+                let fault = Fault::Truncated {
+                    needed,
+                    present: present.max(there.min(needed)),
+                };
+                return Ok(Err(GribError { fault, ..error }));
+            }
+            if needed > BUFFERED_MAX {
+                return self.read_large(needed, idle, place);
+            }
+            // Where as much is there as was needed, it is the header that goes on.
+            want = if needed > present { needed as usize } else { want * 2 };
+            if want as u64 > 2 * BUFFERED_MAX {
+                return Ok(Err(error));
+            }
+        }
+    }
+
+    fn read_large<A: DerefMut<Target = [u8]>>(
+        &mut self,
+        bytes: u64,
+        idle: Idle<'_>,
+        place: &mut dyn FnMut(u64) -> Result<A>,
+    ) -> Result<Looked<A>> {
+        let mut room = place(bytes)?;
+        let read = self.input.read_into(&mut room, idle)?;
+        match Message::new(&room[..read]) {
+            Ok(message) if message.bytes().len() == room.len() => Ok(Ok(Next::Placed(room))),
+            Ok(message) => {
+                // It was announced in a way that more bytes made clear; this is the exception, and copies.
+                let length = message.bytes().len();
+                self.input.unread(&room[..read]);
+                self.input.fill(length, idle)?;
+                Ok(Ok(Next::Buffered(length)))
+            }
+            Err(error) => {
+                self.input.unread(&room[..read]);
+                Ok(Err(error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::terminal::interrupt::Interrupt;
+
+    /// A message of edition 1 that is as long as asked: sound sections around a data section of any bytes.
+    fn message(bytes: usize) -> Vec<u8> {
+        let mut message = b"GRIB".to_vec();
+        message.extend_from_slice(&(bytes as u32).to_be_bytes()[1..]);
+        message.push(1);
+        message.extend([0, 0, 28]);
+        message.extend([0; 25]);
+        let data = bytes - message.len() - 4;
+        message.extend_from_slice(&(data as u32).to_be_bytes()[1..]);
+        message.extend(vec![b'G'; data - 3]);
+        message.extend(b"7777");
+        message
+    }
+
+    fn splitter(bytes: &[u8]) -> Splitter {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        Splitter::new(Input::open(file.path(), &Interrupt::never()).unwrap())
+    }
+
+    /// Lengths of messages, and what was damaged.
+    fn all(bytes: &[u8]) -> Vec<std::result::Result<usize, (u64, u64, u64)>> {
+        let mut splitter = splitter(bytes);
+        let mut found = Vec::new();
+        loop {
+            let next = splitter.next(&mut || Ok(()), &mut |bytes| Ok(vec![0; bytes as usize]));
+            found.push(match next.unwrap() {
+                Next::Buffered(bytes) => {
+                    splitter.take(bytes);
+                    Ok(bytes)
+                }
+                Next::Placed(room) => Ok(room.len()),
+                Next::Damaged(error) => Err((error.message, error.start, error.offset)),
+                Next::End => return found,
+            });
+        }
+    }
+
+    #[test]
+    fn small_and_large_messages_come_with_anything_between() {
+        let (small, large) = (message(100), message(300_000));
+        let bytes = [b"noise GRI", &small[..], b"\0\0\0", &large, &small, b"GRI"].concat();
+        assert_eq!(all(&bytes), [Ok(100), Ok(300_000), Ok(100)]);
+        assert_eq!(all(b""), []);
+        assert_eq!(all(b"nothing here"), []);
+    }
+
+    #[test]
+    fn before_the_first_message_it_may_be_a_word() {
+        let page = b"<html>The GRIB file is gone; GRIB2 and GRIB.";
+        assert_eq!(all(page), []);
+        assert_eq!(all(&[page, &message(100)[..]].concat()), [Ok(100)]);
+        // Not behind a message, and not at the beginning of a file.
+        let behind = [&message(100)[..], page].concat();
+        assert_eq!(all(&behind), [Ok(100), Err((2, 110, 117))]);
+        assert_eq!(all(b"GRIB is a word"), [Err((1, 0, 7))]);
+        // Of an edition that never was, it is a damaged message.
+        let mut damaged = message(100);
+        damaged[7] = 200;
+        assert_eq!(all(&[b"noise", &damaged[..]].concat()), [Err((1, 5, 12))]);
+    }
+
+    #[test]
+    fn a_damaged_message_is_named_and_the_next_sound_one_is_found() {
+        for size in [100, 300_000] {
+            let mut damaged = message(size);
+            let end = damaged.len() - 1;
+            damaged[end] = b'8';
+            damaged[60..64].copy_from_slice(b"GRIB");
+            let bytes = [&message(100)[..], &damaged, &message(200)].concat();
+            let offset = 100 + size as u64 - 4;
+            assert_eq!(all(&bytes), [Ok(100), Err((2, 100, offset)), Ok(200)]);
+        }
+    }
+
+    #[test]
+    fn what_is_announced_beyond_the_end_is_not_believed() {
+        for size in [100, 300_000] {
+            let whole = message(size);
+            for cut in [4, 7, 8, 20, 40, size - 1] {
+                let bytes = [&message(100)[..], &whole[..cut]].concat();
+                let found = all(&bytes);
+                assert!(matches!(found[..], [Ok(100), Err((2, 100, _))]), "{cut}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_files_are_told_from_grib() {
+        let is = |bytes: &[u8]| is_grib(&mut splitter(bytes).input, &mut || Ok(())).unwrap();
+        assert!(is(b"GRIB"));
+        assert!(is(&[b"bulletin\r\n", &message(100)[..]].concat()));
+        assert!(!is(b"a text about GRIB files"));
+        assert!(!is(b""));
+    }
+}

@@ -1,0 +1,121 @@
+//! The messages of a GRIB file for others than the commands: each with what its header gives.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use junctura::{Error, Given, Result, Schema};
+
+use super::files::{FilesArguments, Goal, MessageArguments, Payload, Place, zeros};
+use crate::attributes::Pair;
+use crate::pool::serve::half_of_memory;
+use crate::terminal::interrupt::Interrupt;
+
+/// Is told the schema, what a message is, and its bytes.
+type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
+
+/// Who takes them, and how many there were.
+struct Taker<'a> {
+    schemas: &'a [Arc<Schema>],
+    take: Take<'a>,
+    counts: FileCounts,
+}
+
+/// Options for the messages of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Fail where a field has the key of an earlier field of the same file.
+    pub strict: bool,
+    /// Hand over a message of several fields as a whole, described by its first field.
+    pub keep_messages: bool,
+}
+
+/// Counts of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Objects that were handed over.
+    pub objects: u64,
+    /// Those of them that have the key of an earlier one of the file.
+    pub replaced: u64,
+    /// Fields beside the first one in messages that were handed over as a whole.
+    pub hidden: u64,
+}
+
+/// Hands over each field of a GRIB file, from front to back, also those of one message, as messages: the attributes that its header gives, as far as the schema knows
+/// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Returns
+/// how many there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
+/// waits. `ask` is called between reads and while it waits, and ends it with an error.
+///
+/// # Errors
+/// `Corrupt` for the first message that is damaged, by its number, and for a file without any; `NotFound` for a schema that is none
+/// of them; `AlreadyExists` where that is asked for; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
+pub fn each_message(
+    file: &Path,
+    (schemas, schema): (&[Arc<Schema>], Option<&str>),
+    set: &[(String, String)],
+    options: FileOptions,
+    ask: impl Fn() -> Result<()> + Send + Sync + 'static,
+    take: Take<'_>,
+) -> Result<FileCounts> {
+    let pair = |(name, value): &(String, String)| Pair {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    let messages = MessageArguments {
+        strict: options.strict,
+        keep_messages: options.keep_messages,
+    };
+    let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect(), messages);
+    let counts = FileCounts::default();
+    let mut taker = Taker { schemas, take, counts };
+    files.read(&mut taker, &Interrupt::asking(Box::new(ask)))?;
+    Ok(taker.counts)
+}
+
+impl Goal for Taker<'_> {
+    type Room = Vec<u8>;
+    type Rooms = ();
+
+    fn rooms(&self) {}
+
+    fn allocate((): (), bytes: u64) -> Result<Vec<u8>> {
+        zeros(bytes, "message")
+    }
+
+    fn payload_bytes_max(&self) -> Result<u64> {
+        Ok(half_of_memory())
+    }
+
+    fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
+        Ok(self.schemas.to_vec())
+    }
+
+    fn take(
+        &mut self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        payload: Payload<'_, Vec<u8>>,
+    ) -> Result<()> {
+        (self.take)(schema, attributes, payload.bytes()).map_err(|error| place.error(&error))?;
+        self.counts.objects += 1;
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn failed(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
+
+    fn show(&mut self, _position: u64) {}
+
+    fn repeated(&mut self, _schema: &Schema) {
+        self.counts.replaced += 1;
+    }
+
+    fn hid(&mut self, fields: u32) {
+        self.counts.hidden += u64::from(fields);
+    }
+}

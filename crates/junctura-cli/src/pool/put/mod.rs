@@ -1,0 +1,155 @@
+//! `junctura put`: files become objects.
+//!
+//! Of a GRIB file each field is an object, described by its own header. Any other file is one object, described by the
+//! user. Files are read from front to back with bounded memory: small messages through a buffer, large ones straight into
+//! the pool; offers are not awaited one by one.
+
+mod feed;
+pub(crate) mod files;
+mod foreign;
+mod grib;
+mod header;
+mod input;
+mod messages;
+pub(crate) mod tally;
+
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Bundle, Code, Error, Pool, Result, Retention};
+
+use crate::pool::bundle::TermsArguments;
+use crate::size;
+use crate::terminal::interrupt::Interrupt;
+use crate::url::PoolArguments;
+use feed::{Ending, Feed};
+use files::FilesArguments;
+use tally::{Tally, TellArguments};
+
+pub use messages::{FileCounts, FileOptions, each_message};
+
+const EXAMPLES: &str = "Examples:
+  junctura put forecast.grib                                   each field by its header
+  junctura put --set class=rd --set expver=test run/*.grib2    the same, partly renamed
+  junctura put plume.png --schema free --set name=plume        any file, described here
+  ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
+  junctura put step24.grib --retention released:2              gone when two consumers have had it
+  junctura put step24.grib --retention released_by:products    gone when the group products has had it
+  junctura put step24.grib --retention archived                gone when an archiver has it in its store
+  junctura put step24.grib --retain 10min                      gone after ten minutes
+  junctura put --bundle run/step=24 part?.grib                 all of them visible at one point
+When a file is damaged, what was good before it is in the pool, and the error names the file, the message and the byte.";
+
+/// Put files into the pool
+///
+/// Each field of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
+/// attributes that its header gives: class, stream, date, time, step, levelist, param and so on. Any other file becomes one
+/// object with the attributes given by --set; where `name` is part of the key and not given, it is the file's name.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PutArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    #[command(flatten)]
+    files: FilesArguments,
+    /// How long the objects stay: until withdrawn, until archived, until released by N consumers, or for a time such as 10min or 1h30m
+    /// (default: as the schema says)
+    #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
+    retention: Option<Retention>,
+    /// Put only what somebody wants: follows it, requires it or waits for it
+    #[arg(long, conflicts_with = "bundle")]
+    if_wanted: bool,
+    /// Put them into the bundle of this path: all become visible together. At the end it is sealed, unless --members or --open
+    /// is given, or something failed
+    #[arg(long, value_name = "PATH")]
+    bundle: Option<String>,
+    #[command(flatten)]
+    terms: TermsArguments,
+    /// Leave the bundle open for others
+    #[arg(long, requires = "bundle", conflicts_with_all = ["members", "wait"])]
+    open: bool,
+    /// Wait until the bundle is visible, whoever brings the rest of its members
+    #[arg(long, requires_all = ["bundle", "members"])]
+    wait: bool,
+    /// How long to wait for memory when the pool is full
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
+    timeout: Duration,
+    /// How many offers may be unacknowledged
+    #[arg(long, value_name = "N", default_value_t = 64, hide = true)]
+    window: usize,
+    #[command(flatten)]
+    tell: TellArguments,
+}
+
+/// Reads `withdrawn`, `released:N` or a time.
+fn retention(text: &str) -> std::result::Result<Retention, String> {
+    text.parse().map_err(|error: Error| error.cause().to_owned())
+}
+
+/// Puts.
+pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
+    let builder = arguments
+        .pool
+        .builder("junctura put")
+        .offer_timeout(Some(arguments.timeout));
+    let pool = interrupt.watch(builder).open()?;
+    let bundle = arguments.open_bundle(&pool)?;
+    let mut feed = Feed::new(&pool, bundle.as_ref(), arguments.window, tally)?;
+    feed.retain(arguments.retention.clone());
+    feed.if_wanted(arguments.if_wanted);
+    let outcome = arguments.files.read(&mut feed, &interrupt);
+    feed.finish(outcome, arguments.ending())
+}
+
+impl PutArguments {
+    fn open_bundle(&self, pool: &Pool) -> Result<Option<Bundle>> {
+        let bundle = self.bundle.as_ref().map(|path| self.terms.open(pool, path, None));
+        if bundle.is_none() && (self.terms.members.is_some() || !self.terms.about.is_empty()) {
+            let cause = "--members and --about are about the bundle that --bundle names";
+            return Err(Error::new(Code::InvalidArgument, "put", cause));
+        }
+        bundle.transpose()
+    }
+
+    /// What is done with the bundle in the end.
+    fn ending(&self) -> Ending {
+        match (self.open || self.terms.members.is_some(), self.wait) {
+            (_, true) => Ending::Wait,
+            (true, false) => Ending::Leave,
+            (false, false) => Ending::Seal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retentions_are_read() {
+        assert_eq!(retention("withdrawn"), Ok(Retention::UntilWithdrawn));
+        assert_eq!(retention("released:3"), Ok(Retention::Released(3)));
+        let archive = junctura::Consumers::new(["archive"]).unwrap();
+        assert_eq!(retention("released_by:archive"), Ok(Retention::ReleasedBy(archive)));
+        assert_eq!(retention("archived"), retention("released_by:archive"));
+        assert_eq!(retention("10min"), Ok(Retention::For(Duration::from_mins(10))));
+        for wrong in [
+            "released",
+            "released:0",
+            "released:-1",
+            "released:",
+            "0s",
+            "90",
+            "50d",
+            "",
+        ] {
+            assert!(retention(wrong).is_err(), "{wrong}");
+        }
+    }
+}

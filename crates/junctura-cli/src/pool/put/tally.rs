@@ -1,0 +1,253 @@
+//! What came of the objects that files had: counted, told one by one where that is wanted, and summed up in the end.
+
+use std::fmt::Display;
+use std::time::Instant;
+
+use clap::Args;
+use junctura::{Code, Error, Given, Result, Schema};
+use serde_json::{Value, json};
+
+use super::files::Place;
+use crate::size;
+use crate::terminal::output::Out;
+use crate::terminal::progress::Progress;
+
+/// Failures that are told one by one when others go on.
+const FAILURES_TOLD: u64 = 10;
+/// Failures that say nothing about the next object.
+const OF_ONE_OBJECT: [Code; 6] = [
+    Code::AlreadyExists,
+    Code::SchemaMismatch,
+    Code::TypeMismatch,
+    Code::InvalidArgument,
+    Code::TooLarge,
+    Code::Corrupt,
+];
+
+/// What is told, and what is only counted.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent"
+)]
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct TellArguments {
+    /// Go on after a damaged message or an object that is refused; the exit status still tells
+    #[arg(long)]
+    keep_going: bool,
+    /// Print version and key of each object once it is there
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON: a line for each object once it is there, then a summary
+    #[arg(long)]
+    json: bool,
+    /// Print no summary
+    #[arg(short, long, conflicts_with_all = ["json", "verbose"])]
+    quiet: bool,
+}
+
+/// An object whose end is awaited.
+pub(crate) struct Origin {
+    pub(crate) place: Place,
+    bytes: u64,
+    key: String,
+}
+
+impl Origin {
+    pub(crate) fn new(place: &Place, bytes: u64, key: String) -> Origin {
+        let place = place.clone();
+        Origin { place, bytes, key }
+    }
+}
+
+impl TellArguments {
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+}
+
+/// See the module.
+pub(crate) struct Tally {
+    arguments: TellArguments,
+    began: Instant,
+    objects: u64,
+    bytes: u64,
+    failed: u64,
+    repeated: u64,
+    hidden: u64,
+    out: Out,
+    progress: Progress,
+    failure: Option<Error>,
+}
+
+impl Tally {
+    /// Begins; of so many bytes in all, where that is known.
+    pub(crate) fn new(arguments: TellArguments, expected_bytes: Option<u64>) -> Tally {
+        let mut progress = Progress::new();
+        progress.expect(expected_bytes);
+        Tally {
+            arguments,
+            began: Instant::now(),
+            objects: 0,
+            bytes: 0,
+            failed: 0,
+            repeated: 0,
+            hidden: 0,
+            out: Out::new(),
+            progress,
+            failure: None,
+        }
+    }
+
+    /// Whether something has gone wrong with some objects.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Whether objects are told one by one.
+    pub(crate) fn tells(&self) -> bool {
+        self.arguments.verbose || self.arguments.json
+    }
+
+    /// Says something beside the progress bar.
+    pub(crate) fn say(&self, text: &dyn Display) {
+        self.progress.suspend(|| say!("junctura: {text}"));
+    }
+
+    /// An object on its way.
+    pub(crate) fn origin(
+        &self,
+        place: &Place,
+        schema: &Schema,
+        attributes: &[(&str, Given<'_>)],
+        bytes: usize,
+    ) -> Result<Origin> {
+        let key = if self.tells() {
+            key(schema, attributes)?
+        } else {
+            String::new()
+        };
+        Ok(Origin::new(place, bytes as u64, key))
+    }
+
+    /// It has come.
+    pub(crate) fn count(&mut self, origin: &Origin) {
+        self.objects += 1;
+        self.bytes += origin.bytes;
+    }
+
+    /// Takes note of a failure: an error, unless only this object is concerned and the others are to go on.
+    pub(crate) fn failed(&mut self, error: Error) -> Result<()> {
+        self.failed += 1;
+        if !self.arguments.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
+            return Err(error);
+        }
+        match self.failed {
+            ..=FAILURES_TOLD => self.say(&error),
+            number if number == FAILURES_TOLD + 1 => self.say(&"more failures are only counted"),
+            _ => {}
+        }
+        self.failure.get_or_insert(error);
+        Ok(())
+    }
+
+    /// Counts objects that failed together with one that is told of.
+    pub(crate) fn miss(&mut self, objects: u64) {
+        self.failed += objects;
+    }
+
+    /// Counts an object that replaced an earlier one of the same file.
+    pub(crate) fn repeated(&mut self) {
+        self.repeated += 1;
+    }
+
+    /// Counts fields of messages that no object describes.
+    pub(crate) fn hid(&mut self, fields: u32) {
+        self.hidden += u64::from(fields);
+    }
+
+    /// Objects that are there, and that failed.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> [u64; 2] {
+        [self.objects, self.failed]
+    }
+
+    /// Shows how far the reading has come.
+    pub(crate) fn show(&mut self, position: u64) {
+        self.progress.show(position, self.objects);
+    }
+
+    /// Tells of one object, with its version where it has one.
+    pub(crate) fn tell(&mut self, origin: &Origin, version: Option<&str>) -> Result<()> {
+        if self.arguments.json {
+            return self.out.json(&json!({
+                "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.place.file,
+                "message": origin.place.message, "field": origin.place.field,
+            }));
+        }
+        if self.arguments.verbose {
+            writeln!(self.out, "{} {}", version.unwrap_or("staged"), origin.key)?;
+        }
+        Ok(())
+    }
+
+    /// What was told is there to be read.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    /// Says what was done, with numbers of what else there was; returns what went wrong.
+    pub(crate) fn finish(mut self, outcome: Result<()>, besides: &[(&str, u64)]) -> Result<()> {
+        self.progress.end();
+        let seconds = self.began.elapsed().as_secs_f64();
+        if self.arguments.json {
+            let mut summary = json!({
+                "objects": self.objects, "bytes": self.bytes, "seconds": (seconds * 1e6).round() / 1e6,
+                "failed": self.failed.max(u64::from(outcome.is_err())),
+            });
+            for (name, number) in besides {
+                summary[name.replace(' ', "_")] = Value::from(*number);
+            }
+            for (name, number) in [("replaced", self.repeated), ("hidden_fields", self.hidden)] {
+                summary[name] = Value::from(number);
+            }
+            self.out.json(&summary)?;
+        } else if !self.arguments.quiet {
+            let s = if self.objects == 1 { "" } else { "s" };
+            let mut besides: Vec<String> = besides
+                .iter()
+                .filter(|(_, number)| *number > 0)
+                .map(|(name, number)| format!(", {number} {name}"))
+                .collect();
+            if self.repeated > 0 {
+                let (repeated, objects) = (self.repeated, self.objects);
+                besides.push(format!(", {repeated} of {objects} replaced others of this file"));
+            }
+            if self.hidden > 0 {
+                let s = if self.hidden == 1 { "" } else { "s" };
+                besides.push(format!(
+                    ", {} more field{s} hidden in messages of several fields",
+                    self.hidden
+                ));
+            }
+            let (objects, bytes) = (self.objects, size::bytes(self.bytes));
+            writeln!(
+                self.out,
+                "{objects} object{s}, {bytes}, {seconds:.2} s{}",
+                besides.concat()
+            )?;
+        }
+        self.out.flush()?;
+        outcome?;
+        let (failed, objects) = (self.failed, self.objects);
+        self.failure.map_or(Ok(()), |first| {
+            let cause = format!("{} ({failed} failed in all, {objects} are there)", first.cause());
+            Err(Error::new(first.code(), first.subject(), cause))
+        })
+    }
+}
+
+fn key(schema: &Schema, attributes: &[(&str, Given<'_>)]) -> Result<String> {
+    let mut record = Vec::new();
+    schema.record(attributes.iter().copied(), &mut record)?;
+    Ok(schema.key_text(junctura_model::RecordRef::trusted(&record)))
+}

@@ -1,0 +1,210 @@
+//! `junctura require` and `junctura retract`: what will be wanted, by name, said before anybody is there to read it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use junctura::{Code, Error, OnFull, Pool, RequireOptions, Result, Versions};
+use junctura_model::requirements::{self, Written};
+use serde_json::json;
+
+use crate::attributes::{about_selector, selector};
+use crate::size;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::url::PoolArguments;
+
+const REQUIRE_EXAMPLES: &str = "Examples:
+  junctura require param=t/u 'levelist>=500' --name products --ttl 12h
+  junctura require param=t --name viewer --versions newest --on-full break --quota 2GiB
+  junctura require param=t/u --name workers --group
+  junctura require -f requirements.yaml
+
+A file of requirements:
+  requirements:
+    products:
+      selector: param=t/u,levelist>=500
+      time_to_live: 12h
+    viewer: {selector: param=t, versions: newest, on_full: break, quota: 2GiB}
+    workers: {selector: param=t, group: true}";
+
+const RETRACT_EXAMPLES: &str = "Examples:
+  junctura retract products
+  junctura retract viewer archive";
+
+/// Keep what matches until it was read, under a name
+///
+/// What matches, from now on, stays in the pool until somebody received it through the requirement of this name and released
+/// it. The requirement outlives this command: it stands until it is retracted, or until nobody has used it for its time to
+/// live. The same name and terms again change nothing; other terms are refused. One that keeps others waiting for memory is
+/// broken when its readers have released nothing for --stuck-after, or at its quota with --on-full break: its readers are told
+/// what they will not get, and so is everyone who watches.
+#[derive(Args, Debug)]
+#[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)),
+    mut_arg("client_name", |arg| arg.visible_alias(None)))]
+pub(crate) struct RequireArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// What to keep: each selector must hold; '*' means all
+    #[arg(value_name = "SELECTOR", group = "what", requires = "name")]
+    selectors: Vec<String>,
+    /// The name: ASCII letters, digits and ._+:-/
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    name: Option<String>,
+    /// How long it stands while nobody uses it (default: until it is retracted)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
+    ttl: Option<Duration>,
+    /// Which versions of each object to keep
+    #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
+    versions: Which,
+    /// What happens when there is no room for what it keeps
+    #[arg(long, value_name = "WHAT", default_value = "wait", conflicts_with = "file")]
+    on_full: Full,
+    /// What one that breaks may keep though nothing else does (default: any, until memory is full)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, conflicts_with = "file")]
+    quota: Option<u64>,
+    /// How long its readers may release nothing while others wait for memory, before it is broken (default: as the server
+    /// says, usually 60s)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
+    stuck_after: Option<Duration>,
+    /// Let the members of a group share it: each object goes to one of those that follow by this name
+    #[arg(long, conflicts_with = "file")]
+    group: bool,
+    /// Take them from a YAML file
+    #[arg(short, long, value_name = "FILE", group = "what")]
+    file: Option<PathBuf>,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    /// Every one
+    All,
+    /// One until a newer one comes
+    Newest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Full {
+    /// Offers wait for its readers
+    Wait,
+    /// It is broken: its readers are told what they will not get
+    Break,
+}
+
+/// End requirements, by their names
+///
+/// What only they kept may go. Whoever reads through one is told that it has ended.
+#[derive(Args, Debug)]
+#[command(after_help = RETRACT_EXAMPLES)]
+pub(crate) struct RetractArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Their names, as `junctura stat` shows them
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Print a JSON line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Requires.
+pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
+    let written = arguments.file.as_deref().map(read).transpose()?;
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura require")?;
+    let mut out = Out::new();
+    match (written, &arguments.file) {
+        (Some(written), Some(file)) => {
+            for one in &written {
+                let required = terms(one).and_then(|terms| pool.require_with(&terms, &one.selector));
+                about_selector(required, &one.selector)
+                    .map_err(|error| located(&error, &format!("{} line {}", file.display(), one.line)))?;
+                arguments.say(&mut out, &one.name, &one.selector)?;
+            }
+        }
+        _ => arguments.require_one(&pool, &mut out)?,
+    }
+    out.flush()
+}
+
+impl RequireArguments {
+    fn require_one(&self, pool: &Pool, out: &mut Out) -> Result<()> {
+        let selector = selector(&self.selectors, pool)?;
+        let options = RequireOptions {
+            versions: match self.versions {
+                Which::All => Versions::All,
+                Which::Newest => Versions::Newest,
+            },
+            name: self.name.clone(),
+            time_to_live: self.ttl,
+            on_full: on_full(self.on_full == Full::Break, self.quota)?,
+            stuck_after: self.stuck_after,
+            group: self.group,
+        };
+        about_selector(pool.require_with(&options, &selector), &selector)?;
+        self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
+    }
+
+    fn say(&self, out: &mut Out, name: &str, selector: &str) -> Result<()> {
+        if self.json {
+            out.json(&json!({"name": name, "selector": selector}))
+        } else {
+            writeln!(out, "{name} requires {selector}")
+        }
+    }
+}
+
+/// Reads a file of requirements.
+pub(crate) fn read(path: &Path) -> Result<Vec<Written>> {
+    let text = junctura::read_text(path)?;
+    requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
+}
+
+fn on_full(breaks: bool, quota: Option<u64>) -> Result<OnFull> {
+    match (breaks, quota) {
+        (true, quota) => Ok(OnFull::Break { quota }),
+        (false, None) => Ok(OnFull::Wait),
+        (false, Some(_)) => {
+            let cause = "only a requirement that breaks on full has one";
+            Err(Error::new(Code::InvalidArgument, "quota", cause))
+        }
+    }
+}
+
+fn terms(written: &Written) -> Result<RequireOptions> {
+    Ok(RequireOptions {
+        versions: if written.newest_only {
+            Versions::Newest
+        } else {
+            Versions::All
+        },
+        name: Some(written.name.clone()),
+        time_to_live: written.time_to_live_ns.map(Duration::from_nanos),
+        group: written.is_group,
+        on_full: on_full(written.breaks_on_full, written.quota_bytes)?,
+        stuck_after: written.stuck_after_ns.map(Duration::from_nanos),
+    })
+}
+
+/// An error about a part of a file.
+fn located(error: &Error, place: &str) -> Error {
+    Error::new(error.code(), format!("{place}: {}", error.subject()), error.cause())
+}
+
+/// Retracts.
+pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retract")?;
+    let mut out = Out::new();
+    for name in &arguments.names {
+        let owed = pool.retract(name)?;
+        if arguments.json {
+            out.json(&json!({"name": name, "owed": owed}))?;
+        } else {
+            let s = if owed == 1 { "" } else { "s" };
+            writeln!(out, "{name} retracted; it was still owed {owed} object{s}")?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,280 @@
+//! `junctura serve`: a pool that other processes share.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Code, Error, Pool, Result};
+use junctura_link::{Endpoint, Gate, GateOptions, Identity, LoopbackUsers};
+use junctura_pool::server::{Server, ServerOptions, private_address};
+use junctura_pool::{Config, Spill};
+use junctura_transport::Address;
+
+use crate::admin::doctor;
+use crate::admin::security;
+use crate::model::schema_files;
+use crate::pool::require::read;
+use crate::size;
+use crate::terminal::interrupt::survive_file_limit;
+
+const EXAMPLES: &str = "Examples:
+  junctura serve                                             this user's own pool, until Ctrl-C
+  junctura serve unix:model --budget 16GiB --spill /local/tmp
+  junctura serve unix:model --schema mine.yaml --requirements wanted.yaml
+  junctura serve unix:model --until-gone model,viewer        until both have come and gone
+  junctura serve --upstream tcp://node7:7000                 node7's pool, fetched once for all processes of this machine";
+
+/// Serve a pool until stopped (`junctura stop`, SIGTERM or Ctrl-C)
+///
+/// The pool lives in this process's memory: what clients offered is gone when it ends. The first SIGTERM or Ctrl-C makes it
+/// drain: it takes nothing new, and ends when all that requirements are owed was received, or after --drain-timeout. A second
+/// one ends it at once.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArguments {
+    #[arg(
+        help = "Where to listen: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]"
+    )]
+    address: Option<String>,
+    /// Serve no pool of one's own but the one at tcp://HOST:PORT, to this user's processes of this machine: they share one link
+    /// to it, and what several of them are given comes once. They find it by the same URL, or at the address if one is given.
+    /// `JUNCTURA_TOKEN_FILE` and `JUNCTURA_CA_FILE` name what is shown there and believed
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// With --upstream: how much is kept at most of what nobody holds (default: 1GiB, or a quarter of this machine's memory)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "upstream")]
+    mirror: Option<u64>,
+    /// With --upstream: how many streams the link has, from 1 to 8; large payloads go over all of them at once (default:
+    /// `JUNCTURA_STREAMS`, or one)
+    #[arg(long, value_name = "NUMBER", requires = "upstream")]
+    streams: Option<usize>,
+    /// Listen here, too, for clients of other machines: tcp://HOST:PORT (port 0: any that is free). May be given several times
+    #[arg(long, value_name = "URL")]
+    listen: Vec<String>,
+    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token` make them. Required
+    /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
+    /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
+    #[arg(long, value_name = "DIRECTORY|none")]
+    security: Option<PathBuf>,
+    /// A client of another machine that is not heard of for so long is given up
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
+    lease: Duration,
+    /// A schema of the pool: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
+    /// follow
+    #[arg(long, value_name = "NAME|FILE")]
+    schema: Vec<String>,
+    /// Memory for payloads (default: a quarter of this machine's)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    budget: Option<u64>,
+    /// Where payloads go that memory has no room for: a directory on a local disk. Nothing is seen of them there, and nothing
+    /// is left when the server ends, however it ends
+    #[arg(long, value_name = "DIRECTORY")]
+    spill: Option<PathBuf>,
+    /// How much may go there (default: four times --budget)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "spill")]
+    spill_size: Option<u64>,
+    /// Payloads of at most this size travel inside the message
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    inline_max: Option<u64>,
+    /// Give every payload a checksum, verified when it is received
+    #[arg(long)]
+    checked: bool,
+    /// How long keys that are gone are remembered
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    tombstone_age: Option<Duration>,
+    /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken; and a client
+    /// keep leased memory empty, before it is disconnected
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
+    stuck_after: Duration,
+    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    orphan_timeout: Option<Duration>,
+    /// End when nobody is connected and nothing lies in the pool for this long
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    end_when_idle: Option<Duration>,
+    /// End when clients of all these names have come and gone, by whatever end; then drain, as `junctura stop` does
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    until_gone: Vec<String>,
+    /// Make the requirements of this file, as `junctura require --file` does, before any client can connect
+    #[arg(long, value_name = "FILE")]
+    requirements: Option<PathBuf>,
+    /// Print the address on standard output once clients can connect; end quietly if another server is there already
+    #[arg(long)]
+    announce: bool,
+    /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20us")]
+    spin: Duration,
+    /// After SIGTERM or Ctrl-C, how long to wait for those who are still owed something
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "8s")]
+    drain_timeout: Duration,
+}
+
+/// Serves.
+pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
+    if let Some(url) = &arguments.upstream {
+        return arguments.serve_upstream(url);
+    }
+    let (address, endpoints) = arguments.addresses()?;
+    open_many_files();
+    survive_file_limit()?;
+    let server = match Server::bind(&address, arguments.options()?) {
+        Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
+        bound => bound?,
+    };
+    let gates = arguments.open_gates(&server, endpoints)?;
+    let stopper = server.stopper();
+    let mut signals = ends()?;
+    std::thread::spawn(move || {
+        let mut signals = signals.forever();
+        if signals.next().is_some() {
+            stopper.drain();
+        }
+        if signals.next().is_some() {
+            stopper.stop();
+        }
+    });
+    let shown = (!Endpoint::is_meant(&arguments.address())).then(|| server.address().to_string());
+    let listening = shown
+        .into_iter()
+        .chain(gates.iter().map(|gate| gate.endpoint().to_string()));
+    for url in listening {
+        arguments.show(&url);
+    }
+    server.run()
+}
+
+/// The signals that end a server.
+fn ends() -> Result<signal_hook::iterator::Signals> {
+    signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
+        .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))
+}
+
+/// A client takes four descriptors, and the limit is often 1,024 unless one asks for more.
+fn open_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the server turns clients away when it can open no more.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
+}
+
+impl ServeArguments {
+    fn address(&self) -> String {
+        let usual = || std::env::var("JUNCTURA_POOL").unwrap_or_else(|_| "unix:default".to_owned());
+        self.address.clone().unwrap_or_else(usual)
+    }
+
+    fn show(&self, url: &str) {
+        if self.announce {
+            // Whoever was to read it may be gone; others come.
+            let _ = writeln!(std::io::stdout(), "{url}");
+        } else {
+            say!("junctura: serving {url}");
+        }
+    }
+
+    fn serve_upstream(&self, url: &str) -> Result<()> {
+        open_many_files();
+        survive_file_limit()?;
+        let mut pool = Pool::builder().url(url);
+        if let Some(bytes) = self.mirror {
+            pool = pool.mirror_bytes(bytes);
+        }
+        if let Some(streams) = self.streams {
+            pool = pool.streams(streams);
+        }
+        let upstream = match pool.upstream(self.address.as_deref()) {
+            Err(error) if self.announce && error.code() == Code::AlreadyExists => return Ok(()),
+            opened => opened?,
+        };
+        let mut signals = ends()?;
+        self.show(&upstream.address().to_string());
+        signals.forever().next();
+        drop(upstream);
+        Ok(())
+    }
+
+    /// The server's own address, and where else it is to be found. One that is asked for on a network alone has one that only
+    /// its clients on this machine are told.
+    fn addresses(&self) -> Result<(Address, Vec<Endpoint>)> {
+        let mut endpoints = self.listen.iter().map(|url| url.parse()).collect::<Result<Vec<_>>>()?;
+        let address = self.address();
+        if Endpoint::is_meant(&address) {
+            endpoints.insert(0, address.parse()?);
+            return Ok((private_address()?, endpoints));
+        }
+        Ok((address.parse()?, endpoints))
+    }
+
+    fn open_gates(&self, server: &Server, endpoints: Vec<Endpoint>) -> Result<Vec<Gate>> {
+        let identity = Identity {
+            pid: std::process::id(),
+            incarnation: server.incarnation(),
+        };
+        let open = |endpoint| {
+            let (tls, key, users) = match self.security.as_deref() {
+                None => (None, None, LoopbackUsers::Own),
+                Some(none) if none.as_os_str() == security::NONE => (None, None, LoopbackUsers::Any),
+                Some(directory) => {
+                    let (tls, key) = security::read(directory)?;
+                    (Some(tls), Some(key), LoopbackUsers::Own)
+                }
+            };
+            Gate::open(GateOptions {
+                tls,
+                key,
+                users,
+                lease: self.lease,
+                ..GateOptions::new(endpoint, server.address().clone(), identity)
+            })
+        };
+        endpoints.into_iter().map(open).collect()
+    }
+
+    fn options(&self) -> Result<ServerOptions> {
+        let defaults = Config::default();
+        let budget_bytes = self.budget.unwrap_or_else(default_budget_bytes);
+        let spill = self.spill.clone();
+        let config = Config {
+            schemas: schema_files::with_builtin(&self.schema)?,
+            budget_bytes,
+            spill: spill.map(|directory| Spill::new(directory, self.spill_size, budget_bytes)),
+            inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
+            checked: self.checked,
+            stuck_after: self.stuck_after,
+            tombstone_age: self.tombstone_age.unwrap_or(defaults.tombstone_age),
+            orphan_timeout: self.orphan_timeout.unwrap_or(defaults.orphan_timeout),
+            until_gone: self.until_gone.clone(),
+            ..defaults
+        };
+        Ok(ServerOptions {
+            config,
+            end_when_idle: self.end_when_idle,
+            spin: self.spin,
+            drain_timeout: self.drain_timeout,
+            requirements: self.requirements.as_deref().map_or(Ok(Vec::new()), read)?,
+            ..ServerOptions::default()
+        })
+    }
+}
+
+pub(crate) fn default_budget_bytes() -> u64 {
+    (memory_bytes() / 4).max(64 << 20)
+}
+
+/// Half of what this process may have: of the machine's memory, or of that of its control group.
+pub(crate) fn half_of_memory() -> u64 {
+    memory_bytes().min(doctor::group_limit_bytes().unwrap_or(u64::MAX)) / 2
+}
+
+/// The machine's memory.
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram as u64 * u64::from(info.mem_unit.max(1))
+}

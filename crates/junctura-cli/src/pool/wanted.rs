@@ -1,0 +1,54 @@
+//! `junctura wanted`: whether anybody asks for an object, before it is made.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use serde_json::json;
+
+use crate::attributes::{Pair, given, pair};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::url::PoolArguments;
+
+const EXAMPLES: &str = "Examples:
+  junctura wanted --schema free name=plume
+  junctura wanted --schema free name=plume --quiet && make plume.png";
+
+/// Say whether anybody wants an object, before it is made
+///
+/// Counts those who would be given an object with these attributes, were it put now: follows, requirements and demands that
+/// wait. The exit status is 0 if there are any, and 3 if there are none.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WantedArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// The object's attributes
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
+    attributes: Vec<Pair>,
+    /// The schema that describes it (default: the pool's first)
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// Print nothing where it is wanted
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks.
+pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura wanted")?;
+    let count = pool.wanted_with(arguments.schema.as_deref(), given(&arguments.attributes))?;
+    let mut out = Out::new();
+    if arguments.json {
+        out.json(&json!({"wanted": count}))?;
+    } else if !arguments.quiet && count > 0 {
+        writeln!(out, "wanted by {count}")?;
+    }
+    out.flush()?;
+    match count {
+        0 => Err(Error::new(Code::NotWanted, "", "nothing wants it")),
+        _ => Ok(()),
+    }
+}

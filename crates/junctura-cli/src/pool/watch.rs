@@ -1,0 +1,166 @@
+//! `junctura watch`: what happens in the pool, a line for each event, while it happens.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use junctura::{Code, EventKind, PoolEvent, Result};
+use serde_json::{Map, Value, json};
+
+use crate::attributes::{about_selector, selector};
+use crate::store::query::following::Until;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::terminal::visible::printable;
+use crate::url::PoolArguments;
+use crate::{json, size, store};
+
+const EXAMPLES: &str = "Examples:
+  junctura watch                                    everything, until Ctrl-C
+  junctura watch param=t --kind offered             new fields of one parameter
+  junctura watch --kind left --json                 clients that leave, and why
+  junctura watch --kind offered --count 10 class=od until ten have come
+  junctura watch --store /data/archive param=t      what is kept in a store, as it is committed";
+
+/// Watch what happens in the pool, or in a store
+///
+/// Objects that were offered, withdrawn, expired or superseded, if they match the selectors; clients that joined or left; and
+/// requirements with a name that were made (required), retracted, or came to the end of their time to live (lapsed), and
+/// requirements that were broken since they kept others waiting; and, of objects that match, those that were not offered since
+/// nothing wanted them (declined), and demands for such (missed).
+/// Of a store: objects as they are committed (archived), with their commit and where they lie.
+/// No payload moves. It says on standard error when it begins: what happens after that is told.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WatchArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Watch this store instead
+    #[arg(long, value_name = "URL", conflicts_with = "kinds")]
+    store: Option<String>,
+    /// Which objects: param=t, 'levelist>=500'; each must hold
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Which kinds of events, separated by commas (default: all)
+    #[arg(long = "kind", visible_alias = "kinds", value_name = "KIND", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(EventKind::ALL.map(EventKind::name)))]
+    kinds: Vec<String>,
+    /// End after this many events
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// End after this time: as done, or as timed out (exit status 4) when --count events have not come
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
+    timeout: Option<Duration>,
+    /// Print a JSON line for each event
+    #[arg(long)]
+    json: bool,
+}
+
+/// Watches.
+pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    if let Some(url) = &arguments.store {
+        let until = Until::new(arguments.count, arguments.timeout);
+        return store::query::watch::watch(url, &arguments.selectors, until, arguments.json, &interrupt);
+    }
+    let pool = interrupt.connect(&arguments.pool, "junctura watch")?;
+    let selector = selector(&arguments.selectors, &pool)?;
+    let kinds: Vec<EventKind> = arguments
+        .kinds
+        .iter()
+        .filter_map(|name| EventKind::from_name(name))
+        .collect();
+    let mut events = about_selector(pool.subscribe(&selector, &kinds), &selector)?;
+    say!("junctura: watching {}", pool.url());
+    let deadline = arguments
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut out = Out::new();
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        interrupt.check()?;
+        let mut event = events.try_next()?;
+        if event.is_none() {
+            out.flush()?;
+            let waited = match deadline {
+                Some(deadline) => events.next_within(deadline.saturating_duration_since(Instant::now())),
+                None => events.next_event(),
+            };
+            event = match waited {
+                Err(error) if error.code() == Code::Timeout && arguments.count.is_none() => break,
+                other => other?,
+            };
+        }
+        let Some(event) = event else { break };
+        if arguments.json {
+            out.json(&document(&event))?;
+        } else {
+            writeln!(out, "{}", line(&event))?;
+        }
+        left -= 1;
+    }
+    out.flush()
+}
+
+fn line(event: &PoolEvent) -> String {
+    let mut line = event.kind.name().to_owned();
+    if let Some((object, version)) = &event.object {
+        let _ = write!(line, " {version} {} {}", object.key(), size::bytes(event.bytes));
+    }
+    if let Some((name, selector)) = &event.requirement {
+        let _ = write!(line, " {name} {selector:?}");
+    }
+    if let Some(bundle) = &event.bundle {
+        let _ = write!(line, " {}", bundle.path.as_deref().unwrap_or("(without a path)"));
+        let _ = match bundle.declared {
+            Some(declared) => write!(line, " {} of {declared} members", bundle.members),
+            None => write!(line, " {} members", bundle.members),
+        };
+    }
+    if let Some(client) = &event.client {
+        let _ = write!(
+            line,
+            " by {} ({} on {}, client {})",
+            client.name, client.pid, client.host, client.client
+        );
+    }
+    if let Some(location) = &event.location {
+        let _ = write!(line, " in {location}");
+    }
+    if !event.reason.is_empty() {
+        let _ = write!(line, ": {}", event.reason);
+    }
+    printable(&line)
+}
+
+fn document(event: &PoolEvent) -> Value {
+    let mut document = Map::new();
+    let mut add = |name: &str, value: Value| drop(document.insert(name.to_owned(), value));
+    add("event", event.kind.name().into());
+    if let Some((object, version)) = &event.object {
+        add("key", object.key().into());
+        add("schema", object.schema().name().into());
+        add("version", version.to_string().into());
+        add("bytes", event.bytes.into());
+        add("attributes", json::attributes(object.schema(), object.attributes()));
+    }
+    if let Some((name, selector)) = &event.requirement {
+        add("requirement", json!({"name": name, "selector": selector}));
+    }
+    if let Some(bundle) = &event.bundle {
+        let named = json!({"path": bundle.path, "members": bundle.members, "declared": bundle.declared});
+        add("bundle", named);
+    }
+    if let Some(client) = &event.client {
+        let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid});
+        add("client", named);
+    }
+    if let Some(location) = &event.location {
+        add("location", location.as_str().into());
+    }
+    if !event.reason.is_empty() {
+        add("reason", event.reason.as_str().into());
+    }
+    Value::Object(document)
+}

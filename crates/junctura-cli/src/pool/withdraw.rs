@@ -1,0 +1,129 @@
+//! `junctura withdraw` and `junctura retire`: objects out of the pool, by key or by selector.
+
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Code, Error, Pool, Result, Target, WithdrawOptions};
+use serde_json::json;
+
+use crate::attributes::{about_selector, given, note_unknown_in, pair, selector};
+use crate::size;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::url::PoolArguments;
+
+const WITHDRAW_EXAMPLES: &str = "Examples:
+  junctura withdraw --schema free name=plume
+  junctura withdraw \"$(junctura ls --json param=t step=6 number=3 | jq -r .key)\"
+  junctura withdraw --force --schema free name=plume     do not wait for those who are owed it";
+
+const RETIRE_EXAMPLES: &str = "Examples:
+  junctura retire class=rd expver=test
+  junctura retire 'step<24' --timeout 10s
+  junctura retire '*' --force              empty the pool";
+
+/// How to withdraw.
+#[derive(Args, Debug)]
+struct How {
+    /// Wait this long for requirements that are owed an object (exit status 4; default: as long as it takes)
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "force")]
+    timeout: Option<Duration>,
+    /// Do not wait: who is owed an object is told that it is gone
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Withdraw one object, by its key
+///
+/// Every version of it goes. Waits until every requirement that was owed it has had it.
+#[derive(Args, Debug)]
+#[command(after_help = WITHDRAW_EXAMPLES)]
+pub(crate) struct WithdrawArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// The attributes of the key, or the whole key as `ls --json` prints it
+    #[arg(required = true, value_name = "NAME=VALUE|KEY")]
+    key: Vec<String>,
+    /// The schema of the key (default: the pool's first, or the first that knows the whole key)
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Withdraw every object that matches
+///
+/// Waits until every requirement that was owed one of them has had it.
+#[derive(Args, Debug)]
+#[command(after_help = RETIRE_EXAMPLES)]
+pub(crate) struct RetireArguments {
+    #[command(flatten)]
+    pool: PoolArguments,
+    /// Which objects: each selector must hold; '*' means all
+    #[arg(required = true, value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+impl How {
+    fn options(&self) -> WithdrawOptions {
+        WithdrawOptions {
+            timeout: self.timeout,
+            force: self.force,
+        }
+    }
+
+    fn say(&self, what: &str, count: u64) -> Result<()> {
+        let mut out = Out::new();
+        if self.json {
+            out.json(&json!({format!("{what}s"): count}))?;
+        } else {
+            let s = if count == 1 { "" } else { "s" };
+            writeln!(out, "{count} {what}{s} withdrawn")?;
+        }
+        out.flush()
+    }
+}
+
+/// Withdraws one object.
+pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura withdraw")?;
+    let versions = arguments.withdraw(&pool)?;
+    arguments.how.say("version", versions)
+}
+
+impl WithdrawArguments {
+    fn withdraw(&self, pool: &Pool) -> Result<u64> {
+        let in_schema = |target: Target<'_>| match &self.schema {
+            Some(name) => pool.withdraw(target.in_schema(name), self.how.options()),
+            None => pool.withdraw(target, self.how.options()),
+        };
+        if let [key] = self.key.as_slice()
+            && key.starts_with('{')
+        {
+            return in_schema(Target::key_text(key));
+        }
+        let pairs = self
+            .key
+            .iter()
+            .map(|text| pair(text))
+            .collect::<std::result::Result<Vec<_>, _>>();
+        let pairs = pairs.map_err(|cause| Error::new(Code::InvalidArgument, self.key.join(" "), cause))?;
+        in_schema(Target::key(given(&pairs)))
+    }
+}
+
+/// Withdraws all that match.
+pub(crate) fn retire(arguments: &RetireArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retire")?;
+    let selector = selector(&arguments.selectors, &pool)?;
+    let objects = about_selector(pool.retire(&selector, arguments.how.options()), &selector)?;
+    if objects == 0 {
+        note_unknown_in(&pool, &selector)?;
+    }
+    arguments.how.say("object", objects)
+}

@@ -1,0 +1,83 @@
+//! `junctura check`: whether everything in a store is there, and as it was.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use serde_json::json;
+
+use crate::attributes::about_selector;
+use crate::size;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::terminal::progress::Progress;
+
+const EXAMPLES: &str = "Examples:
+  junctura check --store /data/archive                     all of it
+  junctura check --store /data/archive date=20261120       a part
+  junctura check --store /data/archive --sample 1000       a thousand of them, other ones each time";
+
+/// Verify what a store has
+///
+/// Reads every object that matches, masked versions too, and compares it with the checksum that it was archived with. What is
+/// damaged is named (exit status 1); so are data files that no commit names, which `junctura compact` removes in time.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// What to check
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Read so many of them only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    sample: Option<u64>,
+    /// Print JSON: a line for each damaged object, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks.
+pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let snapshot = store.snapshot()?;
+    let mut progress = Progress::new();
+    if arguments.sample.is_none() {
+        let listing = about_selector(snapshot.list_all(&selector), &selector)?;
+        progress.expect(Some(listing.bytes()));
+    }
+    let checked = snapshot.check(&selector, arguments.sample, |objects, bytes| {
+        progress.show(bytes, objects);
+        interrupt.check().is_ok()
+    });
+    progress.end();
+    let checked = about_selector(checked, &selector)?;
+    let mut out = Out::new();
+    for (key, error) in &checked.damaged {
+        if arguments.json {
+            out.json(&json!({"key": key, "code": error.code().to_string(), "cause": error.to_string()}))?;
+        } else {
+            writeln!(out, "damaged: {error}")?;
+        }
+    }
+    if arguments.json {
+        out.json(&json!({
+            "objects": checked.objects, "bytes": checked.bytes, "damaged": checked.damaged_count,
+            "unnamed": checked.unnamed,
+        }))?;
+    } else {
+        for file in &checked.unnamed {
+            writeln!(out, "no commit names {file}")?;
+        }
+        let s = if checked.objects == 1 { "" } else { "s" };
+        let (objects, bytes) = (checked.objects, size::bytes(checked.bytes));
+        writeln!(out, "{objects} object{s}, {bytes}, {} damaged", checked.damaged_count)?;
+    }
+    out.flush()?;
+    if checked.damaged_count > 0 {
+        let cause = format!("{} of {} objects are damaged", checked.damaged_count, checked.objects);
+        return Err(Error::new(Code::Corrupt, arguments.store.url(), cause));
+    }
+    Ok(())
+}

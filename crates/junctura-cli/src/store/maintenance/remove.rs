@@ -1,0 +1,149 @@
+//! `junctura purge` and `junctura wipe`: objects out of a store.
+
+use std::io::{BufRead, IsTerminal};
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::{Listing, Store};
+use serde_json::json;
+
+use crate::attributes::about_selector;
+use crate::size;
+use crate::store::StoreArguments;
+use crate::terminal::output::Out;
+use crate::terminal::progress::timed;
+
+const PURGE_EXAMPLES: &str = "Examples:
+  junctura purge --store /data/archive                       everything that is masked
+  junctura purge --store /data/archive class=rd --dry-run    what would go
+The room is there again after `junctura compact`, when no reader can need it any more.";
+const WIPE_EXAMPLES: &str = "Examples:
+  junctura wipe --store /data/archive class=rd,expver=test --dry-run   what would go
+  junctura wipe --store /data/archive class=rd,expver=test --yes       without a question
+The room is there again after `junctura compact`, when no reader can need it any more.";
+
+/// Remove masked versions from a store
+///
+/// Of everything that matches the versions that newer ones mask: nobody sees them afterwards, but for readers that have found them
+/// before.
+#[derive(Args, Debug)]
+#[command(after_help = PURGE_EXAMPLES)]
+pub(crate) struct PurgeArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Of what
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    how: HowArguments,
+}
+
+/// Remove objects from a store
+///
+/// Everything that matches, with all its versions: nobody sees it afterwards, but for readers that have found it before. Says what
+/// that is, and asks.
+#[derive(Args, Debug)]
+#[command(after_help = WIPE_EXAMPLES)]
+pub(crate) struct WipeArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// What
+    #[arg(required = true, value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
+    yes: bool,
+    #[command(flatten)]
+    how: HowArguments,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+struct HowArguments {
+    /// Say what would be removed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the key of each object
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON: a line for each object, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// Purges.
+pub(crate) fn purge(arguments: &PurgeArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let listing = timed("looking", || store.snapshot()?.masked(&selector));
+    let listing = about_selector(listing, &selector)?;
+    arguments.how.remove(&store, &listing, || Ok(()))
+}
+
+/// Wipes.
+pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let listing = timed("looking", || store.snapshot()?.versions(&selector));
+    let listing = about_selector(listing, &selector)?;
+    if listing.is_empty() {
+        return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+    }
+    arguments.how.remove(&store, &listing, || {
+        if arguments.yes {
+            return Ok(());
+        }
+        ask(&listing, arguments.store.url())
+    })
+}
+
+impl HowArguments {
+    fn remove(self, store: &Store, listing: &Listing, ask: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut out = Out::new();
+        for object in listing.iter().filter(|_| self.verbose || self.json) {
+            if self.json {
+                out.json(&json!({"key": object.key(), "commit": object.commit(), "bytes": object.bytes()}))?;
+            } else {
+                writeln!(out, "commit {} {}", object.commit(), object.key())?;
+            }
+        }
+        out.flush()?;
+        let commit = if self.dry_run {
+            None
+        } else {
+            ask()?;
+            Some(timed("removing", || store.remove(listing))?.commit)
+        };
+        if self.json {
+            let (objects, bytes) = (listing.len(), listing.bytes());
+            out.json(&json!({"objects": objects, "bytes": bytes, "commit": commit, "dry_run": self.dry_run}))?;
+        } else {
+            let verb = if self.dry_run { "would remove" } else { "removed" };
+            writeln!(out, "{verb} {}", amount(listing))?;
+        }
+        out.flush()
+    }
+}
+
+fn amount(listing: &Listing) -> String {
+    let s = if listing.len() == 1 { "" } else { "s" };
+    format!("{} object{s}, {}", listing.len(), size::bytes(listing.bytes()))
+}
+
+/// Somebody who sits there has to say yes.
+fn ask(listing: &Listing, url: &str) -> Result<()> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        let cause = format!(
+            "it would remove {}: --yes says so, --dry-run shows them",
+            amount(listing)
+        );
+        return Err(Error::new(Code::InvalidArgument, "wipe", cause));
+    }
+    say!("Remove {} from {url}? Type yes:", amount(listing));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Error::new(Code::Io, "standard input", error.to_string()))?;
+    if answer.trim() == "yes" {
+        return Ok(());
+    }
+    Err(Error::new(Code::Interrupted, "wipe", "nothing was removed"))
+}

@@ -1,0 +1,179 @@
+//! `junctura tier` and `junctura move`: other places for the objects of a store.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::{Moved, Store};
+use serde_json::json;
+
+use crate::attributes::about_selector;
+use crate::size;
+use crate::store::StoreArguments;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::terminal::progress::Progress;
+
+const TIER_EXAMPLES: &str = "Examples:
+  junctura tier --store /data/archive                                 the tiers that there are
+  junctura tier --store /data/archive cold /big/slow/disk             one more, for everybody
+  junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'
+  junctura tier --store /new/archive --adopt                          this folder is the store now, not the one it was copied from";
+const MOVE_EXAMPLES: &str = "Examples:
+  junctura move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
+  junctura move --store /data/archive --to cold class=rd --dry-run       what would be moved
+  junctura move --store /data/archive --to data class=rd                 and back
+The room is there again after `junctura compact`, when no reader can need it any more.";
+
+/// Name another place for objects of a store, or show them
+///
+/// A tier is a folder or a part of an object store to which `junctura move` brings objects: slower and larger, most of the time.
+/// What is said here holds for everybody who uses the store, and stays.
+#[derive(Args, Debug)]
+#[command(after_help = TIER_EXAMPLES)]
+pub(crate) struct TierArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// The name of a new one: a-z, 0-9, - and _
+    #[arg(requires = "place")]
+    name: Option<String>,
+    /// Where it is: an absolute path, or a URL of an object store
+    #[arg(value_name = "URL")]
+    place: Option<String>,
+    /// State that this folder is the store from now on
+    ///
+    /// The data that lie elsewhere, the tiers, and the folders behind links in it are of this folder then, and no longer of the one that it was
+    /// copied or restored from: that one is read from then on, and can neither archive there nor compact. For a copy that is only a
+    /// backup or a test, do not do this: it would remove what the original has.
+    #[arg(long, conflicts_with_all = ["name", "place"])]
+    adopt: bool,
+    /// Print JSON: a line for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Move objects of a store to another place
+///
+/// Everything that matches, masked versions too: copied, verified on its way, and found there by everybody from then on. It may be stopped at any time,
+/// and begun again; what is there already stays.
+#[derive(Args, Debug)]
+#[command(after_help = MOVE_EXAMPLES)]
+pub(crate) struct MoveArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Where: the name of a tier (`junctura tier` shows them), or data, where objects lie that were not moved
+    #[arg(long, value_name = "TIER")]
+    to: String,
+    /// What
+    #[arg(required = true, value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Say what would be moved, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON: a line for each damaged object, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows tiers, or names one.
+pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    if let (Some(name), Some(place)) = (&arguments.name, &arguments.place) {
+        return store.add_tier(name, place);
+    }
+    if arguments.adopt {
+        store.adopt()?;
+    }
+    let mut out = Out::new();
+    for tier in store.tiers()? {
+        if arguments.json {
+            out.json(&json!({"name": tier.name, "place": tier.place}))?;
+        } else {
+            writeln!(out, "{:<16} {}", tier.name, tier.place)?;
+        }
+    }
+    out.flush()
+}
+
+/// Moves.
+pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let movable = about_selector(store.movable(&selector, &arguments.to), &selector)?;
+    let (objects, bytes) = (movable.len() as u64, movable.stored_bytes());
+    let mut out = Out::new();
+    if arguments.dry_run {
+        if arguments.json {
+            out.json(&json!({"objects": objects, "bytes": bytes, "commit": null, "damaged": 0, "dry_run": true}))?;
+        } else {
+            writeln!(out, "would move {}", amount(objects, bytes))?;
+        }
+        return out.flush();
+    }
+    // What it is to be is asked once more, so that nothing is moved that somebody has moved meanwhile.
+    drop(movable);
+    let moved = with_progress(Some(bytes), |progress| {
+        store.move_to(&selector, &arguments.to, progress)
+    })?;
+    tell(&moved, "moved", arguments.json, arguments.store.url(), &mut out)
+}
+
+/// Says what [`gather`] would do.
+pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
+    let (objects, bytes) = store.scattered()?;
+    let mut out = Out::new();
+    if as_json {
+        out.json(&json!({"would_gather": {"objects": objects, "bytes": bytes}}))?;
+    } else {
+        writeln!(out, "would gather {}", amount(objects, bytes))?;
+    }
+    out.flush()
+}
+
+/// Gathers, for `junctura compact`: what goes wrong with objects is no reason not to compact.
+pub(crate) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
+    let gathered = with_progress(None, |progress| store.gather(progress))?;
+    Ok(tell(&gathered, "gathered", as_json, url, &mut Out::new()))
+}
+
+fn with_progress(
+    bytes: Option<u64>,
+    work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<Moved>,
+) -> Result<Moved> {
+    let interrupt = Interrupt::install()?;
+    let mut progress = Progress::new();
+    progress.expect(bytes);
+    let moved = work(&mut |objects, bytes| {
+        progress.show(bytes, objects);
+        interrupt.check().is_ok()
+    });
+    progress.end();
+    moved
+}
+
+fn tell(moved: &Moved, verb: &str, as_json: bool, url: &str, out: &mut Out) -> Result<()> {
+    for (key, error) in &moved.damaged {
+        if as_json {
+            out.json(&json!({"key": key, "code": error.code().to_string(), "cause": error.to_string()}))?;
+        } else {
+            writeln!(out, "damaged: {error}")?;
+        }
+    }
+    if as_json {
+        out.json(&json!({
+            "objects": moved.objects, "bytes": moved.bytes, "commit": moved.commit, "damaged": moved.damaged_count,
+            "dry_run": false,
+        }))?;
+    } else {
+        writeln!(out, "{verb} {}", amount(moved.objects, moved.bytes))?;
+    }
+    out.flush()?;
+    if moved.damaged_count > 0 {
+        let cause = format!("{} objects are damaged, and stay where they are", moved.damaged_count);
+        return Err(Error::new(Code::Corrupt, url, cause));
+    }
+    Ok(())
+}
+
+fn amount(objects: u64, bytes: u64) -> String {
+    let s = if objects == 1 { "" } else { "s" };
+    format!("{objects} object{s}, {}", size::bytes(bytes))
+}

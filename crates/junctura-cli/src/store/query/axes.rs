@@ -1,0 +1,53 @@
+//! `junctura axes`: the cube that objects of a store fill.
+
+use clap::Args;
+use junctura::Result;
+use junctura_model::text::quote;
+use serde_json::{Map, Value};
+
+use crate::attributes::about_selector;
+use crate::store::StoreArguments;
+use crate::terminal::output::Out;
+
+const EXAMPLES: &str = "Examples:
+  junctura axes --store /data/archive                       of everything
+  junctura axes --store /data/archive class=od,date=20261120
+  junctura axes --store /data/archive param=t --json | jq -r '.step[]'";
+
+/// Show the values that objects in a store have
+///
+/// A line for each attribute, with all its values in the objects that match, in the order of its type.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AxesArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Of what
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// Print JSON: a list of values for each attribute
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows axes.
+pub(crate) fn run(arguments: &AxesArguments) -> Result<()> {
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let axes = about_selector(store.snapshot()?.axes(&selector), &selector)?;
+    let mut out = Out::new();
+    if arguments.json {
+        let lists = axes.into_iter().map(|axis| (axis.name, Value::from(axis.values)));
+        out.json(&Value::Object(lists.collect::<Map<_, _>>()))?;
+        return out.flush();
+    }
+    for axis in axes {
+        let mut line = format!("{}=", axis.name);
+        for (number, value) in axis.values.iter().enumerate() {
+            line.push_str(if number > 0 { "/" } else { "" });
+            quote(value, &mut line);
+        }
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}

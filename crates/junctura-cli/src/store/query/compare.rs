@@ -1,0 +1,199 @@
+//! `junctura compare`: what two stores, or two experiments in one, do not have in common.
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::{Compared, Difference, Listing, Object, What};
+use serde_json::{Value, json};
+
+use crate::attributes::about_selector;
+use crate::program::Program;
+use crate::store::StoreArguments;
+use crate::store::query::values::ValuesArguments;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::terminal::progress::Progress;
+
+const EXAMPLES: &str = "Examples:
+  junctura compare --store /data/archive --with /backup/archive                   two stores
+  junctura compare --store /data/archive --with /backup/archive date=20261120     a part of them
+  junctura compare --store /data/archive expver=0001 --to expver=0002 --ignore expver   two experiments in one
+  junctura compare --store /data/archive --with /new/archive --rtol 1e-6          other bytes with the same values are no difference
+Bytes are compared by length and checksum, and not read: values that are coded otherwise are other bytes, unless --values, --atol or
+--rtol says to look at them.";
+
+/// Compare two stores, or two experiments
+///
+/// The newest version of each key: whether both have it, with the same attributes outside the key, and the same bytes. A line for
+/// each difference (exit status 1); the first store is meant by `<`, the second by `>`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompareArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// The store to compare it with; the same one without it
+    #[arg(long, value_name = "URL", required_unless_present = "to")]
+    with: Option<String>,
+    /// What to compare
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    /// What to compare it with, where that is not the same selector
+    #[arg(long, value_name = "SELECTOR")]
+    to: Option<String>,
+    /// Leave this attribute out, of keys too; several are separated by commas
+    #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
+    ignore: Vec<String>,
+    #[command(flatten)]
+    values: ValuesArguments,
+    /// Say how many differences there are, and not which
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print JSON: a line for each difference, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compares.
+pub(crate) fn run(arguments: &CompareArguments, program: &Program) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let mut values = arguments.values.begin(program)?;
+    let (first, second) = arguments.listings()?;
+    let left_out: Vec<&str> = arguments.ignore.iter().map(String::as_str).collect();
+    let mut out = Out::new();
+    let mut with_other_values = values.as_ref().map(|_| 0);
+    let mut progress = Progress::new();
+    let (mut pairs, mut bytes) = (0, 0);
+    let compared = first.compare(&second, &left_out, |difference| {
+        interrupt.check()?;
+        let mut apart = None;
+        if let (Some(values), What::Bytes(first, second)) = (&mut values, &difference.what) {
+            let by = values.apart(first, second)?;
+            (pairs, bytes) = (pairs + 1, bytes + first.bytes() + second.bytes());
+            progress.show(bytes, pairs);
+            if by == 0.0 {
+                return Ok(());
+            }
+            with_other_values = with_other_values.map(|count| count + 1);
+            apart = Some(by);
+        }
+        let mut told = Ok(());
+        progress.suspend(|| {
+            told = match (arguments.quiet, arguments.json) {
+                (true, _) => Ok(()),
+                (_, true) => out.json(&document(difference, apart)),
+                (_, false) => tell(difference, apart, &mut out),
+            }
+        });
+        told
+    });
+    progress.end();
+    let compared = compared?;
+    summarize(&compared, with_other_values, arguments.json, &mut out)?;
+    out.flush()?;
+    let is_same = match with_other_values {
+        Some(values) => Compared {
+            bytes: values,
+            ..compared
+        }
+        .is_same(),
+        None => compared.is_same(),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let url = arguments.store.url();
+    Err(Error::new(Code::Conflict, url, "there are differences"))
+}
+
+impl CompareArguments {
+    fn listings(&self) -> Result<(Listing, Listing)> {
+        let first = self.store.open()?;
+        let second = match &self.with {
+            Some(url) => crate::store::open(url)?,
+            None => first.clone(),
+        };
+        let to = self.to.as_ref().map(|to| vec![to.clone()]);
+        let selectors = [&self.selectors, to.as_ref().unwrap_or(&self.selectors)];
+        let find = |store: &junctura_store::Store, selectors: &[String]| {
+            let selector = crate::store::selector(selectors, store)?;
+            about_selector(store.snapshot()?.list(&selector), &selector)
+        };
+        Ok((find(&first, selectors[0])?, find(&second, selectors[1])?))
+    }
+}
+
+/// With the largest difference of values, where these were compared.
+fn tell(difference: &Difference<'_>, apart: Option<f64>, out: &mut Out) -> Result<()> {
+    let key = difference.key;
+    let bytes = |object: &Object<'_>| format!("{} bytes, {:08x}", object.bytes(), object.checksum());
+    match &difference.what {
+        What::OnlyFirst(_) => writeln!(out, "< {key}"),
+        What::OnlySecond(_) => writeln!(out, "> {key}"),
+        What::Bytes(first, second) => {
+            let values = match apart {
+                None => String::new(),
+                Some(by) if by.is_finite() => format!("; values differ by up to {by}"),
+                Some(_) => "; values differ in number, or where there are none".to_owned(),
+            };
+            writeln!(out, "{key}: < {} > {}{values}", bytes(first), bytes(second))
+        }
+        What::Attributes(all) => {
+            for (name, first, second) in all {
+                let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+                writeln!(out, "{key}: {name} < {} > {}", text(first), text(second))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn document(difference: &Difference<'_>, apart: Option<f64>) -> Value {
+    let key = difference.key;
+    let bytes = |object: &Object<'_>| json!({"bytes": object.bytes(), "crc32c": format!("{:08x}", object.checksum())});
+    match &difference.what {
+        What::OnlyFirst(_) => json!({"key": key, "difference": "only_first"}),
+        What::OnlySecond(_) => json!({"key": key, "difference": "only_second"}),
+        What::Bytes(first, second) => {
+            let mut said = json!({"key": key, "difference": "bytes", "first": bytes(first), "second": bytes(second)});
+            if let Some(by) = apart {
+                // Infinite ones are null: JSON has no such number.
+                said["difference"] = "values".into();
+                said["apart"] = by.into();
+            }
+            said
+        }
+        What::Attributes(all) => {
+            let mut sides = [serde_json::Map::new(), serde_json::Map::new()];
+            for (name, first, second) in all {
+                sides[0].insert(name.clone(), first.clone().into());
+                sides[1].insert(name.clone(), second.clone().into());
+            }
+            let [first, second] = sides;
+            json!({"key": key, "difference": "attributes", "first": first, "second": second})
+        }
+    }
+}
+
+fn summarize(compared: &Compared, values: Option<u64>, as_json: bool, out: &mut Out) -> Result<()> {
+    let Compared {
+        both,
+        only_first,
+        only_second,
+        attributes,
+        bytes,
+    } = compared;
+    if as_json {
+        let mut said = json!({
+            "both": both, "only_first": only_first, "only_second": only_second, "attributes": attributes, "bytes": bytes,
+        });
+        if let Some(values) = values {
+            said["values"] = values.into();
+        }
+        return out.json(&said);
+    }
+    let values = values.map_or(String::new(), |count| format!(" ({count} of them with other values)"));
+    writeln!(
+        out,
+        "{both} keys in both: {bytes} with other bytes{values}, {attributes} with other attributes; {only_first} in the first only, \
+         {only_second} in the second only"
+    )
+}

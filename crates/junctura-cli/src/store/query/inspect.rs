@@ -1,0 +1,98 @@
+//! `junctura inspect`: where the bytes of each object lie.
+
+use std::time::Duration;
+
+use clap::Args;
+use junctura::{Code, Error, Result};
+use junctura_store::{Codec, Object};
+use serde_json::json;
+
+use crate::size;
+use crate::store::query::following::{Step, Until, follow};
+use crate::store::{StoreArguments, VersionsArguments};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+
+const EXAMPLES: &str = "Examples:
+  junctura inspect --store /data/archive param=t,step=6
+  junctura inspect --store /data/archive --after 41              what commits after the 41st have brought
+  junctura inspect --store /data/archive --after 41 --follow     and what all later ones will bring, until Ctrl-C
+  junctura inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
+
+/// Show where objects of a store lie
+///
+/// A line for each object: the URI of its file, its first byte there, how many bytes it has, and its key. Other programs can
+/// read it there, as long as the store keeps what a reader has found. Where it lies packed, the codec stands behind the number, and its
+/// tools unpack what lies there.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InspectArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// What to look for
+    #[arg(value_name = "SELECTOR")]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    versions: VersionsArguments,
+    /// Go on with what is committed, as it is: first what is there, or with --after every version since that commit
+    #[arg(long, conflicts_with = "all_versions")]
+    follow: bool,
+    /// End after this many objects
+    #[arg(long, value_name = "N", requires = "follow")]
+    count: Option<u64>,
+    /// End after this time: as done, or as timed out (exit status 4) when --count objects have not come
+    #[arg(long, value_name = "TIME", value_parser = size::parse_duration, requires = "follow")]
+    timeout: Option<Duration>,
+    /// Print JSON: a line for each object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Inspects.
+pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let store = arguments.store.open()?;
+    let selector = crate::store::selector(&arguments.selectors, &store)?;
+    let mut out = Out::new();
+    if arguments.follow {
+        let (after, until) = (
+            arguments.versions.after(),
+            Until::new(arguments.count, arguments.timeout),
+        );
+        return follow(&store, &selector, after, until, &interrupt, |step| match step {
+            Step::Wait => out.flush(),
+            Step::New(_, objects) => objects.iter().try_for_each(|object| {
+                interrupt.check()?;
+                arguments.print(object, &mut out)
+            }),
+        });
+    }
+    let snapshot = store.snapshot()?;
+    let listing = arguments.versions.list(&snapshot, &selector)?;
+    if listing.is_empty() {
+        return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+    }
+    for object in &listing {
+        interrupt.check()?;
+        arguments.print(&object, &mut out)?;
+    }
+    out.flush()
+}
+
+impl InspectArguments {
+    fn print(&self, object: &Object<'_>, out: &mut Out) -> Result<()> {
+        let (place, key) = (object.location(), object.key());
+        let uri = object.uri();
+        if !self.json {
+            let codec = place.codec.map_or(String::new(), |codec| format!("({})", codec.name()));
+            return writeln!(out, "{uri} {} {}{codec} {key}", place.offset, place.length);
+        }
+        let checksum = format!("{:08x}", object.checksum());
+        out.json(&json!({
+            "key": key, "schema": object.schema().name(), "uri": uri, "offset": place.offset, "bytes": place.length,
+            "codec": place.codec.map(Codec::name), "unpacked_bytes": object.bytes(),
+            "crc32c": checksum, "commit": object.commit(),
+            "version": object.version().map(|version| version.to_string()),
+        }))
+    }
+}

@@ -1,0 +1,58 @@
+//! `junctura watch --store`: what is committed to a store from now on.
+
+use junctura::Result;
+use junctura_store::{Codec, Object};
+use serde_json::json;
+
+use crate::store::query::following::{Step, Until, follow};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Out;
+use crate::{json, size};
+
+/// Prints each object as it is committed.
+pub(crate) fn watch(url: &str, selectors: &[String], until: Until, as_json: bool, interrupt: &Interrupt) -> Result<()> {
+    let store = crate::store::open(url)?;
+    let selector = crate::store::selector(selectors, &store)?;
+    let now = store.snapshot()?.commit();
+    say!("junctura: watching {url}");
+    let mut out = Out::new();
+    follow(&store, &selector, Some(now), until, interrupt, |step| match step {
+        Step::Wait => out.flush(),
+        Step::New(_, objects) => objects.iter().try_for_each(|object| {
+            interrupt.check()?;
+            if as_json {
+                out.json(&document(object))
+            } else {
+                tell(object, &mut out)
+            }
+        }),
+    })
+}
+
+fn tell(object: &Object<'_>, out: &mut Out) -> Result<()> {
+    let (key, bytes, place) = (object.key(), size::bytes(object.bytes()), object.location());
+    writeln!(
+        out,
+        "archived {} {key} {bytes} in {} at {}",
+        object.commit(),
+        object.uri(),
+        place.offset
+    )
+}
+
+fn document(object: &Object<'_>) -> serde_json::Value {
+    let (described, place) = (object.describe(), object.location());
+    json!({
+        "event": "archived",
+        "key": described.key(),
+        "schema": described.schema().name(),
+        "version": object.version().map(|version| version.to_string()),
+        "commit": object.commit(),
+        "bytes": object.bytes(),
+        "attributes": json::attributes(described.schema(), described.attributes()),
+        "uri": object.uri(),
+        "offset": place.offset,
+        "stored_bytes": place.length,
+        "codec": place.codec.map(Codec::name),
+    })
+}

@@ -1,0 +1,126 @@
+//! Ctrl-C, as an error that is returned like any other.
+//!
+//! The first one makes every wait and every long loop return `Interrupted`, so that files are cleaned up and the connection
+//! ends in order; a second one ends the process at once, should it be stuck where nobody asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use junctura::{Code, Error, Pool, Result};
+use signal_hook::SigId;
+use signal_hook::consts::SIGINT;
+
+use crate::terminal::progress::Slow;
+use crate::url::{BehindArguments, PoolArguments};
+
+/// The exit status of a command that a second Ctrl-C ends.
+const STATUS: i32 = 130;
+
+/// Whether Ctrl-C was pressed. Clones are about the same; with the last one the process is as it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt(Arc<Pressed>);
+
+#[derive(Default)]
+struct Pressed {
+    flag: Arc<AtomicBool>,
+    handlers: Vec<SigId>,
+    /// Who else is asked.
+    ask: Option<Ask>,
+}
+
+/// An error ends what is done.
+pub(crate) type Ask = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+impl std::fmt::Debug for Pressed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pressed").field(&self.flag).finish()
+    }
+}
+
+impl Drop for Pressed {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            signal_hook::low_level::unregister(handler);
+        }
+    }
+}
+
+impl Interrupt {
+    /// Begins to take Ctrl-C.
+    pub(crate) fn install() -> Result<Interrupt> {
+        let mut pressed = Pressed::default();
+        // In this order: the first press finds the flag down.
+        let ends = signal_hook::flag::register_conditional_shutdown(SIGINT, STATUS, Arc::clone(&pressed.flag));
+        pressed.handlers.push(ends.map_err(|error| failed(&error))?);
+        let tells = signal_hook::flag::register(SIGINT, Arc::clone(&pressed.flag));
+        pressed.handlers.push(tells.map_err(|error| failed(&error))?);
+        Ok(Interrupt(Arc::new(pressed)))
+    }
+
+    /// One that nobody presses.
+    #[cfg(test)]
+    pub(crate) fn never() -> Interrupt {
+        Interrupt(Arc::default())
+    }
+
+    /// One that somebody else says: in a process that has its own idea of Ctrl-C.
+    pub(crate) fn asking(ask: Ask) -> Interrupt {
+        let mut pressed = Pressed::default();
+        pressed.ask = Some(ask);
+        Interrupt(Arc::new(pressed))
+    }
+
+    /// `Interrupted` after Ctrl-C.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.0.flag.load(Ordering::Relaxed) {
+            Err(Error::new(Code::Interrupted, "Ctrl-C", ""))
+        } else {
+            self.0.ask.as_ref().map_or(Ok(()), |ask| ask())
+        }
+    }
+
+    /// Connects to the pool; waits there end with Ctrl-C.
+    pub(crate) fn connect(&self, pool: &PoolArguments, name: &str) -> Result<Pool> {
+        self.watch(pool.builder(name)).open()
+    }
+
+    /// As [`Self::connect`], with a store behind the pool.
+    pub(crate) fn connect_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        let _slow = behind.url().map(Slow::store);
+        self.watch(behind.put_behind(pool.builder(name))).open()
+    }
+
+    /// Makes a pool's waits end with Ctrl-C.
+    pub(crate) fn watch(&self, builder: junctura::PoolBuilder) -> junctura::PoolBuilder {
+        let interrupt = self.clone();
+        builder.on_interrupt(move || interrupt.check())
+    }
+}
+
+/// From now on a file that may not grow any more (`ulimit -f`) is an error of the write, and not the end of the process.
+pub(crate) fn survive_file_limit() -> Result<()> {
+    let told = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    told.map(drop).map_err(|error| failed(&error))
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(Code::Io, "signals", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_becomes_an_error() {
+        let interrupt = Interrupt::install().unwrap();
+        assert!(interrupt.check().is_ok());
+        signal_hook::low_level::raise(SIGINT).unwrap();
+        assert_eq!(interrupt.check().unwrap_err().code(), Code::Interrupted);
+        // The next command of this process has a first press of its own.
+        drop(interrupt);
+        let next = Interrupt::install().unwrap();
+        signal_hook::low_level::raise(SIGINT).unwrap();
+        assert_eq!(next.check().unwrap_err().code(), Code::Interrupted);
+    }
+}

@@ -1,0 +1,638 @@
+//! Where clients of other machines come in: a listener, and a thread for each of them.
+//!
+//! Before a client has shown who it is, it costs a descriptor, a thread and some kilobytes for [`handshake::TIME_MAX`] at most. The
+//! number of such clients is bounded ([`crate::gate::newcomers`]); the oldest ones are evicted for new ones, and are told so where they have
+//! begun to speak in the clear. A client that is refused is logged with its address; secrets never are.
+//!
+//! A gate keeps a spare descriptor. When the process can open no more, a client is accepted with it, and gets `LimitExceeded` as the
+//! answer to its greeting.
+//!
+//! A client that asks for several streams is told what its link is called, and dials again for each. A further stream is let in
+//! when it names a link that lasts and lacks it, shows the same token, and comes as the first one did, in the clear or within TLS.
+
+pub(crate) mod newcomers;
+
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Address, LocalCarrier, UnixCarrier, for_clients};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::auth::handshake::{self, Answer, Identity, Joins, LinkId, Offered, Shown, Talk};
+use crate::auth::peer_user::Asking;
+use crate::gate::newcomers::{Newcomers, Place};
+use crate::relay::Relay;
+use crate::relay::channel::Side;
+use crate::relay::channel_source::Door;
+use crate::stream::Stream;
+use crate::streams::stream_worker::Porter;
+use crate::streams::{Lead, STREAMS_MAX, Sides};
+use crate::{Endpoint, LoopbackUsers, ServerTls, TokenKey, refused};
+
+/// Connections altogether; of a link of several streams, each counts.
+const LINKS_MAX: usize = 8192;
+/// The first byte of a TLS connection (RFC 8446, section 5.1: a handshake).
+const TLS_BEGINS: u8 = 22;
+/// How long the links have, when the gate closes, to say what the server said last.
+const CLOSING_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long the gate waits for a newcomer to go before it looks again whether it is to end.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Refusals that are logged in one second: strangers must not fill a disk.
+const REFUSALS_TOLD: u64 = 10;
+const STACK_BYTES: usize = 512 << 10;
+
+/// What a gate is to be.
+#[derive(Debug)]
+pub struct GateOptions {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// The pool that it leads to.
+    pub pool: Address,
+    /// Which server serves it.
+    pub identity: Identity,
+    /// How it shows who it is; needed beyond loopback.
+    pub tls: Option<ServerTls>,
+    /// The key of the tokens that clients must show. Without it only clients on loopback are let in, those of `users`.
+    pub key: Option<TokenKey>,
+    /// The users of this host that are let in where there is no key.
+    pub users: LoopbackUsers,
+    /// Who is not heard of for so long is given up.
+    pub lease: Duration,
+}
+
+impl GateOptions {
+    /// Long enough for a program that the machine has no time for, short enough not to keep others waiting.
+    pub const LEASE: Duration = Duration::from_secs(10);
+
+    /// A gate without TLS and tokens, for loopback and clients of this user.
+    #[must_use]
+    pub fn new(endpoint: Endpoint, pool: Address, identity: Identity) -> Self {
+        Self {
+            endpoint,
+            pool,
+            identity,
+            tls: None,
+            key: None,
+            users: LoopbackUsers::Own,
+            lease: Self::LEASE,
+        }
+    }
+
+    /// Nothing is open to other machines that does not say who it is and ask who comes.
+    fn check(&self, addresses: &[SocketAddr]) -> Result<()> {
+        let beyond = addresses.iter().any(|address| !address.ip().is_loopback());
+        if beyond && (self.tls.is_none() || self.key.is_none()) {
+            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert` and `junctura token` make \
+                         what is needed";
+            return Err(Error::new(Code::Denied, self.endpoint.to_string(), cause));
+        }
+        if self.lease < Duration::from_millis(100) || self.lease > Duration::from_hours(24) {
+            let cause = "a lease lasts from 100 milliseconds to a day";
+            return Err(Error::new(Code::InvalidArgument, format!("{:?}", self.lease), cause));
+        }
+        Ok(())
+    }
+}
+
+/// A pool's open door. It closes when this value is dropped, and every link with it.
+#[derive(Debug)]
+pub struct Gate {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: GateOptions,
+    state: Mutex<State>,
+    /// A link, or an evicted newcomer, has ended.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    newcomers: Newcomers,
+    next: u64,
+    /// Refusals since then.
+    refused: u64,
+    telling_since: Option<Instant>,
+    links: Vec<(u64, Arc<TcpStream>)>,
+    /// Given up for a moment when this process can open no more descriptors, so that a client can be accepted and told.
+    spare: Option<OwnedFd>,
+    /// Links of several streams.
+    several: HashMap<LinkId, Several>,
+}
+
+/// A link that more streams may join.
+#[derive(Debug)]
+struct Several {
+    sides: Arc<Sides>,
+    /// Which of them have not come.
+    lacks: Vec<u8>,
+    /// Whose it is.
+    name: String,
+    is_secret: bool,
+}
+
+/// More streams may join a link as long as this lasts.
+struct Joinable<'a> {
+    shared: &'a Shared,
+    link: LinkId,
+}
+
+impl Drop for Joinable<'_> {
+    fn drop(&mut self) {
+        self.shared.state().several.remove(&self.link);
+    }
+}
+
+/// Who was let in.
+enum Admitted<'a> {
+    Link(Box<Relay>, Option<Joinable<'a>>),
+    Side(Box<Porter>),
+}
+
+impl Gate {
+    /// Listens, and lets clients in from now on.
+    ///
+    /// # Errors
+    /// `Denied` for an endpoint beyond loopback without TLS and tokens; `AlreadyExists` when somebody listens there;
+    /// `Unavailable` for a host that is not this one; `InvalidArgument` for a lease that is none; `Io` otherwise.
+    pub fn open(options: GateOptions) -> Result<Self> {
+        let addresses = options.endpoint.resolve()?;
+        options.check(&addresses)?;
+        let subject = options.endpoint.to_string();
+        let listener = TcpListener::bind(&*addresses).map_err(|error| {
+            let code = match error.kind() {
+                std::io::ErrorKind::AddrInUse => Code::AlreadyExists,
+                std::io::ErrorKind::AddrNotAvailable => Code::Unavailable,
+                std::io::ErrorKind::PermissionDenied => Code::Denied,
+                _ => Code::Io,
+            };
+            refused(code, subject.as_str(), "cannot listen", error)
+        })?;
+        let cannot = |error: std::io::Error| refused(Code::Io, subject.as_str(), "cannot listen", error);
+        listener.set_nonblocking(true).map_err(cannot)?;
+        let bound = listener.local_addr().map_err(cannot)?;
+        let endpoint = if options.endpoint.port() == 0 {
+            format!("{}", Endpoint::from(bound)).parse()?
+        } else {
+            options.endpoint.clone()
+        };
+        let stop =
+            Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| cannot(errno.into()))?);
+        let shared = Arc::new(Shared {
+            options,
+            state: Mutex::default(),
+            ended: Condvar::new(),
+        });
+        let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::Builder::new()
+            .name("junctura-gate".to_owned())
+            .spawn(move || theirs.listen(&listener, &stopped))
+            .map_err(cannot)?;
+        Ok(Self {
+            endpoint,
+            shared,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens, with the port that it got.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.shared.close();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listen(self: &Arc<Self>, listener: &TcpListener, stop: &OwnedFd) {
+        self.keep_spare(stop);
+        loop {
+            let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+            match poll(&mut both, None) {
+                Ok(_) if !both[1].revents().is_empty() => return,
+                Ok(_) | Err(rustix::io::Errno::INTR) => self.accept_all(listener, stop),
+                Err(errno) => {
+                    tracing::error!(%errno, "the gate is closed");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn accept_all(self: &Arc<Self>, listener: &TcpListener, stop: &OwnedFd) {
+        while self.has_place() {
+            match listener.accept() {
+                Ok((socket, peer)) => {
+                    if let Err(error) = self.begin(socket, peer) {
+                        self.tell(peer, &error);
+                    }
+                    self.keep_spare(stop);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(_) if self.state().spare.take().is_some() => {}
+                Err(error) => {
+                    // Most likely this process can open no more descriptors. A newcomer that goes leaves one.
+                    tracing::warn!(%error, "a connection could not be taken");
+                    let mut state = self.state();
+                    let oldest = state.newcomers.evict_oldest();
+                    state.wake(oldest);
+                    drop(state);
+                    if let Ok(pause) = Timespec::try_from(PAUSE) {
+                        let _ = poll(&mut [], Some(&pause));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits for a moment until a newcomer can have a place. The sockets of those that were evicted for others are shut down, so
+    /// that their threads end soon; in the meantime the kernel keeps those that connect.
+    fn has_place(&self) -> bool {
+        let state = self.state();
+        let waited = self
+            .ended
+            .wait_timeout_while(state, PAUSE, |state| !state.newcomers.can_evict());
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Opens the spare descriptor, a copy of any, unless it is there or the process can open no more.
+    fn keep_spare(&self, any: &OwnedFd) {
+        let mut state = self.state();
+        if state.spare.is_none() {
+            state.spare = any.try_clone().ok();
+        }
+    }
+
+    fn begin(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) -> Result<()> {
+        let socket = Arc::new(socket);
+        let number = {
+            let mut state = self.state();
+            let limit = |cause: String| Err(Error::new(Code::LimitExceeded, "connection", cause));
+            if state.links.len() >= LINKS_MAX {
+                return limit(format!("{LINKS_MAX} connections are open"));
+            }
+            state.next += 1;
+            let number = state.next;
+            let place = state.newcomers.add(number, peer.ip());
+            if place == Place::None {
+                return limit(format!(
+                    "{} others have not completed their greetings",
+                    state.newcomers.len()
+                ));
+            }
+            state.wake(place);
+            state.links.push((number, Arc::clone(&socket)));
+            number
+        };
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("junctura-link".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || shared.serve(number, socket, peer));
+        spawned.map(|_| ()).map_err(|error| {
+            self.leave(number);
+            self.end(number);
+            Error::new(Code::Io, "connection", error.to_string())
+        })
+    }
+
+    /// One client, from its first word to its last.
+    fn serve(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) {
+        let let_in = self.let_in(number, socket, peer);
+        match let_in {
+            Ok(Admitted::Link(relay, joinable)) => {
+                match relay.run().0 {
+                    Ok(_) => tracing::debug!(%peer, "a link ended"),
+                    Err(error) => tracing::info!(%peer, %error, "a link ended"),
+                }
+                drop(joinable);
+            }
+            Ok(Admitted::Side(porter)) => porter.run(),
+            Err(error) => self.tell(peer, &error),
+        }
+        self.end(number);
+    }
+
+    /// Says who was refused, and why; of many in one second, how many.
+    fn tell(&self, peer: SocketAddr, error: &Error) {
+        let mut state = self.state();
+        if state
+            .telling_since
+            .is_none_or(|since| since.elapsed() >= Duration::from_secs(1))
+        {
+            let untold = state.refused.saturating_sub(REFUSALS_TOLD);
+            state.telling_since = Some(Instant::now());
+            state.refused = 0;
+            if untold > 0 {
+                tracing::warn!(untold, "connections were refused");
+            }
+        }
+        state.refused += 1;
+        let is_told = state.refused <= REFUSALS_TOLD;
+        drop(state);
+        if is_told {
+            tracing::warn!(%peer, %error, "a connection was refused");
+        }
+    }
+
+    /// Hears a newcomer, and admits or refuses it. It is none any more when this returns.
+    fn let_in(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) -> Result<Admitted<'_>> {
+        let mut newcomer = Newcomer {
+            shared: self,
+            number,
+            is_one: true,
+        };
+        let until = Instant::now() + handshake::TIME_MAX;
+        let begun = self.begin_stream(&socket, peer, until);
+        let stream = match begun {
+            Ok(stream) => stream,
+            Err(error) => {
+                let error = newcomer.leave().err().unwrap_or(error);
+                // A client that has sent nothing may be about to begin with TLS, where there is a certificate.
+                if self.options.tls.is_none() && error.code() == Code::LimitExceeded {
+                    refuse(&mut Stream::new(socket, None)?, &error);
+                }
+                return Err(error);
+            }
+        };
+        self.greet(&mut newcomer, stream, peer, until)
+    }
+
+    /// In the clear or within TLS, as the first byte says.
+    fn begin_stream(&self, socket: &Arc<TcpStream>, peer: SocketAddr, until: Instant) -> Result<Stream> {
+        let tls = if first_byte(socket, until)? == TLS_BEGINS {
+            let tls = self.options.tls.as_ref().ok_or_else(|| {
+                let cause = "it begins with TLS, and this gate has no certificate";
+                Error::new(Code::Unsupported, "greeting", cause)
+            })?;
+            Some(tls.connection()?)
+        } else if peer.ip().to_canonical().is_loopback() {
+            None
+        } else {
+            return Err(Error::new(Code::Denied, "greeting", "it does not begin with TLS"));
+        };
+        Stream::new(Arc::clone(socket), tls)
+    }
+
+    fn greet<'a>(
+        &'a self,
+        newcomer: &mut Newcomer<'_>,
+        mut stream: Stream,
+        peer: SocketAddr,
+        until: Instant,
+    ) -> Result<Admitted<'a>> {
+        let options = &self.options;
+        let is_secret = stream.is_secret();
+        let origin = format!("tcp{} from {peer}", if is_secret { ", TLS" } else { "" });
+        let mut talk = Talk {
+            stream: &mut stream,
+            until,
+            interrupted: &mut || Ok(()),
+        };
+        let heard = match talk.hear() {
+            Ok(heard) => heard,
+            Err(error) => {
+                let error = newcomer.leave().err().unwrap_or(error);
+                if !is_secret && error.code() == Code::LimitExceeded {
+                    refuse(&mut stream, &error);
+                }
+                return Err(error);
+            }
+        };
+        let shown: Shown<'_> = handshake::decode(&heard)?;
+        let checked = self
+            .check(&shown, talk.stream)
+            .and_then(|name| newcomer.leave().map(|()| name));
+        if checked.is_ok() {
+            talk.stream.widen();
+        }
+        if let Some(joins) = shown.joins {
+            let joined = checked.and_then(|name| self.join(joins, &name, is_secret));
+            let answer = Answer {
+                failure: joined.as_ref().err().map(Into::into),
+                lease_ms: options.lease.as_millis() as u64,
+                ..Answer::default()
+            };
+            talk.say(&handshake::encode(&answer)?)?;
+            let porter = Porter::new(joined?, joins.number, stream, options.lease)?;
+            return Ok(Admitted::Side(Box::new(porter)));
+        }
+        let mut joinable = None;
+        let local = checked.and_then(|name| {
+            tracing::debug!(%peer, name, "a link begins");
+            let local = UnixCarrier::connect(&options.pool).map_err(|error| for_clients(&error))?;
+            joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
+            Ok(local)
+        });
+        let answer = Answer {
+            failure: local.as_ref().err().map(Into::into),
+            lease_ms: options.lease.as_millis() as u64,
+            offered: local.is_ok().then(|| Offered {
+                address: options.pool.to_string(),
+                machine: handshake::machine(),
+                identity: options.identity,
+            }),
+            link: joinable.as_ref().map(|(joinable, ..)| joinable.link),
+            streams: joinable.as_ref().map(|(.., streams)| *streams),
+        };
+        talk.say(&handshake::encode(&answer)?)?;
+        let local = local?;
+        let (side, lease, mirror_bytes) = (Side::Server, options.lease, shown.mirror_bytes);
+        let relay = if shown.is_shared {
+            // That connection has shown that the server is there; each client gets one of its own.
+            drop(local);
+            Relay::with_door(side, Door::Out(options.pool.clone()), stream, lease, mirror_bytes)
+        } else {
+            Relay::new(side, LocalCarrier::new(local), stream, lease, mirror_bytes)
+        };
+        let relay = relay.with_origin(origin);
+        Ok(match joinable {
+            None => Admitted::Link(Box::new(relay), None),
+            Some((joinable, lead, _)) => Admitted::Link(Box::new(relay.with_sides(lead)), Some(joinable)),
+        })
+    }
+
+    /// A link that is to have so many streams, and how many it may have; `None`: one.
+    fn expect(&self, streams: u8, name: String, is_secret: bool) -> Result<Option<(Joinable<'_>, Lead, u8)>> {
+        let streams = streams.min(STREAMS_MAX);
+        if streams < 2 {
+            return Ok(None);
+        }
+        let (link, lead) = (handshake::link_id()?, Lead(Sides::new()?));
+        let several = Several {
+            sides: Arc::clone(&lead.0),
+            lacks: (1..streams).collect(),
+            name,
+            is_secret,
+        };
+        self.state().several.insert(link, several);
+        Ok(Some((Joinable { shared: self, link }, lead, streams)))
+    }
+
+    /// What one more stream has in common with the others of its link.
+    fn join(&self, joins: Joins, name: &str, is_secret: bool) -> Result<Arc<Sides>> {
+        let mut state = self.state();
+        let found = state.several.get_mut(&joins.link).and_then(|several| {
+            let place = several.lacks.iter().position(|number| *number == joins.number)?;
+            if several.name != name || several.is_secret != is_secret {
+                return None;
+            }
+            several.lacks.swap_remove(place);
+            Some(Arc::clone(&several.sides))
+        });
+        // Who guesses does not learn what was wrong.
+        found.ok_or_else(|| Error::new(Code::Denied, "stream of a link", "no link lacks it"))
+    }
+
+    /// The name of a client that may use the pool. Nothing else that a client asks for is done before.
+    fn check(&self, shown: &Shown<'_>, stream: &Stream) -> Result<String> {
+        match (&self.options.key, &shown.token) {
+            (None, _) if self.options.users == LoopbackUsers::Any => Ok(String::new()),
+            (None, _) => stream.peer_must_be_own(Asking::Acceptor).map(|()| String::new()),
+            (Some(key), Some(token)) => key.check(token),
+            (Some(_), None) => Err(Error::new(
+                Code::Denied,
+                "token",
+                "this pool asks for one, and none was shown",
+            )),
+        }
+    }
+
+    /// A newcomer is none any more. False: it was evicted.
+    fn leave(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let was_there = state.newcomers.remove(number);
+        if !was_there {
+            state.newcomers.forget_evicted();
+            self.ended.notify_all();
+        }
+        was_there
+    }
+
+    fn end(&self, number: u64) {
+        self.state().links.retain(|(link, _)| *link != number);
+        self.ended.notify_all();
+    }
+
+    /// Gives the links some time to end, and ends those that do not.
+    fn close(&self) {
+        let until = Instant::now() + CLOSING_TIME_MAX;
+        let mut state = self.state();
+        while !state.links.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                for (_, socket) in &state.links {
+                    let _ = socket.shutdown(std::net::Shutdown::Both);
+                }
+                return;
+            }
+            state = self
+                .ended
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+impl State {
+    /// Wakes the thread of a newcomer that was evicted. It can still send.
+    fn wake(&self, place: Place) {
+        let Place::Of(evicted) = place else { return };
+        let mut links = self.links.iter();
+        if let Some((_, socket)) = links.find(|(number, _)| *number == evicted) {
+            let _ = socket.shutdown(std::net::Shutdown::Read);
+        }
+    }
+}
+
+/// A client that has not shown yet who it is, in the thread that hears it.
+struct Newcomer<'a> {
+    shared: &'a Shared,
+    number: u64,
+    is_one: bool,
+}
+
+impl Newcomer<'_> {
+    /// It is none any more.
+    ///
+    /// # Errors
+    /// `LimitExceeded` for one that was evicted.
+    fn leave(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_one) && !self.shared.leave(self.number) {
+            let cause = "too many others have connected before its greeting was complete; try again";
+            return Err(Error::new(Code::LimitExceeded, "greeting", cause));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Newcomer<'_> {
+    fn drop(&mut self) {
+        let _ = self.leave();
+    }
+}
+
+/// Answers that a client is refused, as far as the socket takes it at once.
+fn refuse(stream: &mut Stream, error: &Error) {
+    let answer = Answer {
+        failure: Some(error.into()),
+        ..Answer::default()
+    };
+    if let Ok(bytes) = handshake::encode(&answer) {
+        let _ = stream.write(&[IoSlice::new(&bytes)]);
+    }
+}
+
+/// Waits for the first byte, and leaves it there.
+fn first_byte(socket: &TcpStream, until: Instant) -> Result<u8> {
+    let io = |error: std::io::Error| Error::new(Code::Disconnected, "greeting", error.to_string());
+    let left = until.saturating_duration_since(Instant::now());
+    socket.set_nonblocking(false).map_err(io)?;
+    socket
+        .set_read_timeout(Some(left.max(Duration::from_millis(1))))
+        .map_err(io)?;
+    let mut byte = [0];
+    match socket.peek(&mut byte) {
+        Ok(0) => Err(Error::new(
+            Code::Disconnected,
+            "greeting",
+            "it ended before it had said anything",
+        )),
+        Ok(_) => Ok(byte[0]),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(Error::new(Code::Timeout, "greeting", "it took too long"))
+        }
+        Err(error) => Err(io(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,753 @@
+//! One client's connection within this machine, and what its frames mean for a link.
+//!
+//! A client that dials a gate has a link of its own, and so the only channel of it. The clients of a machine that come
+//! through an [`Upstream`](crate::Upstream) share one link: each has a channel, all have one mirror, and a payload that
+//! several of them are given goes once. What one end says on such a channel before the other has passed it on is limited
+//! ([`ROOM_BYTES`]): who reads slowly holds back nobody else.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use hashbrown::HashSet;
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Carrier, Gathered, Inbox, LocalCarrier, Outbox, RING_BYTES, Received};
+use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, OfferHead, RingsHead, SPILLED, SegmentHead};
+use junctura_wire::frame::Header as FrameHeader;
+use junctura_wire::{Frame, Kind, Reply, Request};
+use rustix::event::{PollFd, PollFlags};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::mirror::Memory;
+use crate::mirror::gather::{LinkPacking, Packing, Step};
+use crate::mirror::mirror_index::{self, Shadow};
+use crate::record::{At, Record};
+use crate::relay::queue::Queue;
+use crate::stream::Stream;
+
+/// Bytes of frames that may be on their way to the local end of a channel of several. One frame may go beyond.
+pub(crate) const ROOM_BYTES: u32 = 1 << 20;
+/// On a link of one channel nothing more is taken from the other end from here on, until this side has read.
+const LOCAL_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of this end's own answers beyond a full queue, from which on nothing more is taken from the other end.
+const ANSWERED_BYTES_MAX: usize = 1 << 20;
+
+/// Which end of a link this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The local connections are clients'.
+    Client,
+    /// The local connections are to the server.
+    Server,
+}
+
+/// What all channels of an end have in common.
+pub(crate) struct Common {
+    pub(crate) side: Side,
+    /// Where the clients come from, as the server's end sees it.
+    pub(crate) origin: String,
+    pub(crate) queue: Queue,
+    pub(crate) memory: Memory,
+    pub(crate) shadow: Shadow,
+    /// What was read and planned for clients that want parts of arrays.
+    packing: LinkPacking,
+    /// The server's end: bytes of answers of its own that were queued since the queue had room.
+    answered_bytes: usize,
+    /// The channel that the frames in the queue's end belong to.
+    said: u32,
+}
+
+impl Common {
+    pub(crate) fn new(side: Side, mirror_bytes: u64) -> Self {
+        Self {
+            side,
+            origin: String::new(),
+            queue: Queue::default(),
+            memory: Memory::default(),
+            shadow: Shadow::new(mirror_bytes),
+            packing: LinkPacking::default(),
+            answered_bytes: 0,
+            said: 0,
+        }
+    }
+
+    /// What is said next is of this channel.
+    pub(crate) fn speak_on(&mut self, channel: u32) {
+        if self.said != channel {
+            self.said = channel;
+            self.queue.record(Record::Channel(channel));
+        }
+    }
+
+    /// Whether the other end has asked this end itself for more than it has read: then it is not heard before it reads.
+    pub(crate) fn owes_answers(&self) -> bool {
+        self.answered_bytes > ANSWERED_BYTES_MAX && self.queue.is_full()
+    }
+
+    /// Sends what is queued, as far as the stream takes it.
+    pub(crate) fn flush(&mut self, stream: &mut Stream) -> Result<bool> {
+        let has_moved = self.queue.flush(stream)?;
+        if !self.queue.is_full() {
+            self.answered_bytes = 0;
+        }
+        Ok(has_moved)
+    }
+
+    fn say(&mut self, channel: u32, parts: [&[u8]; 2]) {
+        self.speak_on(channel);
+        self.queue.frame(parts);
+    }
+
+    /// The server's end: tells the mirror what to forget beyond its limit.
+    fn forget_overdue(&mut self) {
+        while let Some((at, length)) = self.shadow.overdue() {
+            self.queue.record(Record::Forget(at, length));
+        }
+    }
+
+    /// Frames of a channel that is over at this end: what they say of the memory that all have in common is heard, since a
+    /// payload for another client may come for it. Says how many bytes the whole ones among them are.
+    ///
+    /// # Errors
+    /// `Protocol` when they are none.
+    pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize> {
+        let mut at = 0;
+        while let Some((frame, length)) = Frame::split(&bytes[at..])? {
+            at += length;
+            if self.side == Side::Server {
+                continue;
+            }
+            match Reply::decode(&frame) {
+                Ok(Reply::Segment(head)) => drop(self.memory.announce(&head)?),
+                Ok(Reply::Dropped(segment)) => self.memory.dropped(segment),
+                _ => {}
+            }
+        }
+        Ok(at)
+    }
+
+    /// Tells the client of a channel, at the other end, what is wrong.
+    pub(crate) fn say_failure(&mut self, channel: u32, error: &Error) {
+        let mut bytes = Vec::new();
+        Reply::Failed(error.into()).encode(0, &mut bytes);
+        self.say(channel, [&bytes, &[]]);
+    }
+}
+
+/// See the module.
+#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a channel")]
+pub(crate) struct Channel {
+    number: u32,
+    local: LocalCarrier,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Segments that were announced to its client.
+    segments: HashSet<u32>,
+    /// The server's end: parts of the rings, until all have come.
+    gathered: Option<Gathered>,
+    /// The server's end: what its client wants of pieces of arrays.
+    packing: Packing,
+    /// The server's end: the pieces lie on this machine.
+    packs: bool,
+    /// The client has said who it is.
+    is_introduced: bool,
+    /// The client's end: bytes of the rings that it asked for.
+    asked: Option<u32>,
+    /// One of several: how much it may still say, and what it has heard that the other end does not know to be passed on.
+    room: Option<Room>,
+    local_ended: bool,
+    /// The other end says no more on it.
+    is_closed: bool,
+    /// Its socket may have something to say, perhaps that it ended.
+    is_called: bool,
+}
+
+struct Room {
+    left: i64,
+    heard: u32,
+}
+
+impl Channel {
+    /// The only one of a link.
+    pub(crate) fn alone(side: Side, local: LocalCarrier) -> Self {
+        Self {
+            number: 0,
+            local,
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+            segments: HashSet::new(),
+            gathered: (side == Side::Server).then(Gathered::default),
+            packing: Packing::default(),
+            packs: true,
+            is_introduced: false,
+            asked: None,
+            room: None,
+            local_ended: false,
+            is_closed: false,
+            is_called: true,
+        }
+    }
+
+    /// One of several.
+    pub(crate) fn numbered(number: u32, side: Side, local: LocalCarrier) -> Self {
+        let room = Room {
+            left: i64::from(ROOM_BYTES),
+            heard: 0,
+        };
+        Self {
+            number,
+            room: Some(room),
+            ..Self::alone(side, local)
+        }
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether its local end is gone, and everything that it said was handed on.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.local_ended
+    }
+
+    /// Whether everything that the other end will ever say on it has been passed on.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_closed && (self.outbox.is_empty() || self.local_ended)
+    }
+
+    /// Whether its client has said who it is.
+    pub(crate) fn is_introduced(&self) -> bool {
+        self.is_introduced
+    }
+
+    /// Whether the other end says no more on it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Nothing more is taken from its local end.
+    pub(crate) fn end(&mut self) {
+        self.local_ended = true;
+    }
+
+    /// The other end says no more on it.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// The other end has passed on so much.
+    pub(crate) fn gains_room(&mut self, bytes: u32) {
+        if let Some(room) = &mut self.room {
+            room.left = (room.left + i64::from(bytes)).min(i64::from(ROOM_BYTES));
+        }
+    }
+
+    /// It is over: what the mirror has for it alone is forgotten. The server's end decides that, in the order of what it sends;
+    /// the client's end keeps everything until it is told.
+    pub(crate) fn leave(&self, common: &mut Common) {
+        if common.side == Side::Client {
+            return;
+        }
+        common.shadow.left(self.number);
+        common.forget_overdue();
+        for &segment in &self.segments {
+            if common.memory.leave(segment) {
+                common.shadow.dropped(segment);
+                common.queue.record(Record::Drop(segment));
+            }
+        }
+    }
+
+    /// Whether this side's rings are not there yet: the server's own words come before a client's next ones.
+    fn is_settling(&self) -> bool {
+        self.is_introduced && self.gathered.is_some()
+    }
+
+    /// Whether more can come from the other end.
+    pub(crate) fn takes_stream(&self) -> bool {
+        self.local_ended || !self.is_settling() && (self.room.is_some() || self.outbox.len() < LOCAL_BYTES_MAX)
+    }
+
+    fn takes_local(&self, common: &Common) -> bool {
+        let has_room = self.room.as_ref().is_none_or(|room| room.left > 0);
+        has_room && !self.local_ended && !common.queue.is_full()
+    }
+
+    /// Takes in what its local end has said, as far as it can be passed on.
+    ///
+    /// # Errors
+    /// `Protocol` when it says what cannot be.
+    pub(crate) fn take_local(&mut self, common: &mut Common) -> Result<bool> {
+        let mut has_moved = self.pack(common)?;
+        while self.takes_local(common) {
+            // To look for the end takes a call of the system: not each time.
+            let received = if self.is_called {
+                self.local.receive(&mut self.inbox)
+            } else {
+                self.local.incoming().glance(&mut self.inbox)
+            };
+            let mut inbox = std::mem::take(&mut self.inbox);
+            let passed = self.pass_on(&mut inbox, common);
+            self.inbox = inbox;
+            has_moved |= passed?;
+            match received {
+                Ok(Received::Bytes(_)) => has_moved = true,
+                Ok(Received::Full) => {}
+                Ok(Received::Nothing) => {
+                    self.is_called = false;
+                    break;
+                }
+                // Its last words lie in the inbox until there is room for them; then the end is found again.
+                Ok(Received::End) | Err(_) if !self.takes_local(common) => break,
+                Ok(Received::End) | Err(_) => {
+                    self.local_ended = true;
+                    has_moved = true;
+                }
+            }
+        }
+        Ok(has_moved)
+    }
+
+    /// Its socket is to be looked at.
+    pub(crate) fn call(&mut self) {
+        self.is_called = true;
+    }
+
+    /// Hands what its local end said to the queue, as far as there is room.
+    fn pass_on(&mut self, inbox: &mut Inbox, common: &mut Common) -> Result<bool> {
+        let mut has_moved = false;
+        while self.takes_local(common)
+            && let Some((frame, descriptor)) = inbox.next_frame()?
+        {
+            has_moved = true;
+            match common.side {
+                Side::Client => self.send_for_client(&frame, common)?,
+                Side::Server => self.send_for_server(&frame, descriptor, common)?,
+            }
+        }
+        Ok(has_moved)
+    }
+
+    fn queue_frame(&mut self, frame: &Frame<'_>, common: &mut Common) {
+        let header = FrameHeader::of(frame);
+        self.queue_bytes([header.as_bytes(), frame.body], common);
+    }
+
+    fn queue_bytes(&mut self, parts: [&[u8]; 2], common: &mut Common) {
+        if let Some(room) = &mut self.room {
+            room.left -= parts.iter().map(|part| part.len() as i64).sum::<i64>();
+        }
+        common.say(self.number, parts);
+    }
+
+    fn send_for_client(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+        match Kind::from_number(frame.kind) {
+            Some(Kind::Hello) => {
+                if let Request::Hello(mut hello) = Request::decode(frame)? {
+                    self.is_introduced = true;
+                    // The rings are an affair of each machine.
+                    self.asked = hello.ring_bytes.take();
+                    let mut bytes = Vec::new();
+                    Request::Hello(hello).encode(frame.request, &mut bytes);
+                    self.queue_bytes([&bytes, &[]], common);
+                }
+                return Ok(());
+            }
+            Some(Kind::Offer) => self.send_offered(frame.body, common)?,
+            // The number of the bundle comes first.
+            Some(Kind::Stage) => self.send_offered(frame.body.get(8..).unwrap_or_default(), common)?,
+            Some(Kind::Return) => {
+                if let Request::Return(segment) = Request::decode(frame)?
+                    && self.segments.contains(&segment)
+                {
+                    common.memory.returned(segment);
+                }
+            }
+            _ => {}
+        }
+        self.queue_frame(frame, common);
+        Ok(())
+    }
+
+    fn send_offered(&mut self, body: &[u8], common: &mut Common) -> Result<()> {
+        let Ok((head, _)) = OfferHead::read_from_prefix(body) else {
+            return Ok(());
+        };
+        let segment = head.segment.get();
+        if head.flags.get() & INLINE != 0 || !self.segments.contains(&segment) {
+            return Ok(());
+        }
+        let at = At {
+            segment,
+            slot: head.slot.get(),
+            offset: 0,
+        };
+        send_payload(at, head.length.get(), common)
+    }
+
+    fn send_for_server(&mut self, frame: &Frame<'_>, descriptor: Option<OwnedFd>, common: &mut Common) -> Result<()> {
+        match (Kind::from_number(frame.kind), descriptor) {
+            (Some(Kind::Rings), Some(descriptor)) => return self.gather(frame, descriptor),
+            (Some(Kind::Segment), Some(descriptor)) => {
+                if let Reply::Segment(head) = Reply::decode(frame)? {
+                    let is_new = self.segments.insert(head.segment.get());
+                    common.memory.learn(&head, descriptor, is_new)?;
+                }
+            }
+            (Some(Kind::Welcome), _) => return self.send_welcome(frame, common),
+            (Some(Kind::Delivered | Kind::Failed), _) if self.packing.expects(frame.request) => {
+                return self.hear_of_piece(frame, common);
+            }
+            (Some(Kind::Delivered), _) => self.send_delivered(frame.body, common)?,
+            (Some(Kind::Dropped), _) => {
+                if let Reply::Dropped(segment) = Reply::decode(frame)? {
+                    self.segments.remove(&segment);
+                    common.memory.dropped(segment);
+                    common.shadow.dropped(segment);
+                }
+            }
+            _ => {}
+        }
+        self.queue_frame(frame, common);
+        Ok(())
+    }
+
+    fn send_delivered(&mut self, body: &[u8], common: &mut Common) -> Result<()> {
+        let Ok((head, _)) = DeliveredHead::read_from_prefix(body) else {
+            return Ok(());
+        };
+        let flags = head.flags.get();
+        if flags & INLINE != 0 || head.length.get() == 0 {
+            return Ok(());
+        }
+        if flags & SPILLED == 0 && common.memory.is_leased(head.segment.get()) {
+            // A client of that machine wrote it there itself.
+            return Ok(());
+        }
+        if common.shadow.delivered(self.number, &head) {
+            send_payload(mirror_index::at(&head), head.length.get(), common)?;
+            common.forget_overdue();
+        }
+        Ok(())
+    }
+
+    /// Says that parts of arrays can be asked for, which the server does not know. Where it is said already, the pieces lie behind another gate, which
+    /// is asked.
+    fn send_welcome(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+        if let Reply::Welcome(mut welcome) = Reply::decode(frame)? {
+            self.packs = !welcome.packs;
+            welcome.packs = true;
+            self.answer(frame.request, &Reply::Welcome(welcome), common);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: u64, reply: &Reply<'_>, common: &mut Common) {
+        let mut bytes = Vec::new();
+        reply.encode(request, &mut bytes);
+        common.answered_bytes += bytes.len();
+        self.queue_bytes([&bytes, &[]], common);
+    }
+
+    /// The server has answered this end itself.
+    fn hear_of_piece(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+        match Reply::decode(frame)? {
+            Reply::Delivered { head, inline, .. } => {
+                let step = self
+                    .packing
+                    .delivered(&head, inline, &common.memory, &mut common.packing);
+                self.take_step(step, common)
+            }
+            _ if self.packing.failed() => {
+                self.queue_frame(frame, common);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Packs a part, if something is to be packed and there is room for it. Whether it did.
+    fn pack(&mut self, common: &mut Common) -> Result<bool> {
+        if !self.takes_local(common) {
+            return Ok(false);
+        }
+        let mut packing = std::mem::take(&mut self.packing);
+        let step = packing.step(&mut common.packing);
+        let has_moved = !matches!(step, Step::Nothing);
+        let taken = self.take_step(step, common);
+        self.packing = packing;
+        taken.map(|()| has_moved)
+    }
+
+    fn take_step(&mut self, step: Step<'_>, common: &mut Common) -> Result<()> {
+        let given_back = match step {
+            Step::Nothing => None,
+            Step::Ask(demand) => return self.outbox.push(|out| out.extend_from_slice(&demand)),
+            Step::Part(request, head, bytes, holding) => {
+                let length = size_of_val(&head) + bytes.len();
+                let header = FrameHeader::new(Kind::Packed, request, length);
+                let front = [header.as_bytes(), head.as_bytes()].concat();
+                self.queue_bytes([&front, bytes], common);
+                holding
+            }
+            Step::Failed(request, error, holding) => {
+                self.answer(request, &Reply::Failed((&error).into()), common);
+                holding
+            }
+            Step::GiveBack(holding) => Some(holding),
+        };
+        self.give_back(given_back)
+    }
+
+    fn give_back(&mut self, holding: Option<Holding>) -> Result<()> {
+        holding.map_or(Ok(()), |holding| {
+            self.outbox.push(|out| Request::Release(&[holding]).encode(0, out))
+        })
+    }
+
+    /// The client wants parts of arrays.
+    fn hear_pack(&mut self, frame: &Frame<'_>, common: &mut Common) {
+        let asked = match Request::decode(frame) {
+            Ok(Request::Pack(pack)) => self.packing.ask(frame.request, &pack, &common.packing),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = asked {
+            self.answer(frame.request, &Reply::Failed((&error).into()), common);
+        }
+    }
+
+    fn gather(&mut self, frame: &Frame<'_>, descriptor: OwnedFd) -> Result<()> {
+        let (Some(gathered), Ok(head)) = (&mut self.gathered, RingsHead::read_from_bytes(frame.body)) else {
+            return Err(Error::new(Code::Protocol, "rings", "nobody asked for them"));
+        };
+        if let Some(rings) = gathered.add(head, descriptor)? {
+            self.local.switch(rings, 0);
+            self.gathered = None;
+        }
+        Ok(())
+    }
+
+    /// Hands the whole frames among `bytes` to its local end, and says how many bytes they are.
+    ///
+    /// # Errors
+    /// `Protocol` when they are none, or more than there was room for.
+    pub(crate) fn pass_in(&mut self, bytes: &[u8], common: &mut Common) -> Result<usize> {
+        let mut at = 0;
+        while let Some((frame, length)) = Frame::split(&bytes[at..])? {
+            let whole = &bytes[at..at + length];
+            match common.side {
+                Side::Client => self.tell_client(&frame, whole, common)?,
+                Side::Server => self.tell_server(&frame, whole, common)?,
+            }
+            at += length;
+        }
+        if let Some(room) = &mut self.room {
+            room.heard = room.heard.saturating_add(at as u32);
+            if room.heard > 4 * ROOM_BYTES {
+                let cause = "more came than there was room for";
+                return Err(Error::new(Code::Protocol, "channel of a link", cause));
+            }
+        }
+        Ok(at)
+    }
+
+    fn tell_client(&mut self, frame: &Frame<'_>, whole: &[u8], common: &mut Common) -> Result<()> {
+        match Kind::from_number(frame.kind) {
+            Some(Kind::Segment) => {
+                if let Reply::Segment(head) = Reply::decode(frame)? {
+                    return self.announce(frame.request, head, &mut common.memory);
+                }
+            }
+            Some(Kind::Dropped) => {
+                if let Reply::Dropped(segment) = Reply::decode(frame)? {
+                    self.segments.remove(&segment);
+                    common.memory.dropped(segment);
+                }
+            }
+            Some(Kind::Welcome) => {
+                self.outbox.push(|out| out.extend_from_slice(whole))?;
+                if let Some(bytes) = self.asked.take() {
+                    self.local.offer_rings(&mut self.outbox, bytes as usize)?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.outbox.push(|out| out.extend_from_slice(whole))
+    }
+
+    fn announce(&mut self, request: u64, head: SegmentHead, memory: &mut Memory) -> Result<()> {
+        self.segments.insert(head.segment.get());
+        let descriptor = memory.announce(&head)?;
+        self.outbox
+            .push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
+    }
+
+    fn tell_server(&mut self, frame: &Frame<'_>, whole: &[u8], common: &mut Common) -> Result<()> {
+        match Kind::from_number(frame.kind) {
+            Some(Kind::Hello) => {
+                if let Request::Hello(mut hello) = Request::decode(frame)? {
+                    hello.ring_bytes = Some(RING_BYTES as u32);
+                    hello.route = Some(common.origin.as_str().into());
+                    self.is_introduced = true;
+                    return self.outbox.push(|out| Request::Hello(hello).encode(frame.request, out));
+                }
+            }
+            Some(Kind::Return) => {
+                if let Request::Return(segment) = Request::decode(frame)?
+                    && self.segments.contains(&segment)
+                {
+                    common.memory.returned(segment);
+                }
+            }
+            Some(Kind::Pack) if self.packs => {
+                self.hear_pack(frame, common);
+                return Ok(());
+            }
+            Some(Kind::Stop) => {
+                if let Request::Stop(which) = Request::decode(frame)?
+                    && let Some(step) = self.packing.stop(which)
+                {
+                    self.answer(frame.request, &Reply::Done(0), common);
+                    return self.take_step(step, common);
+                }
+            }
+            Some(Kind::Release) => {
+                if let Ok(released) = <[Holding]>::ref_from_bytes(frame.body) {
+                    for one in released {
+                        common.shadow.released(self.number, one.holding.get());
+                    }
+                    common.forget_overdue();
+                }
+            }
+            _ => {}
+        }
+        self.outbox.push(|out| out.extend_from_slice(whole))
+    }
+
+    /// Tells a client that is here what went wrong.
+    pub(crate) fn tell_failure(&mut self, error: &Error) {
+        let _ = self.outbox.push(|out| Reply::Failed(error.into()).encode(0, out));
+    }
+
+    /// Passes on what came from the other end, as far as its local end takes it.
+    ///
+    /// # Errors
+    /// `Protocol` when the rings' words cannot be.
+    pub(crate) fn flush_local(&mut self, queue: &mut Queue) -> Result<bool> {
+        let has_moved = self.push_out()?;
+        if let Some(room) = &mut self.room
+            && room.heard >= ROOM_BYTES / 4
+            && (self.local_ended || self.outbox.len() <= ROOM_BYTES as usize / 2)
+        {
+            queue.record(Record::Room(self.number, room.heard));
+            room.heard = 0;
+        }
+        Ok(has_moved)
+    }
+
+    fn push_out(&mut self) -> Result<bool> {
+        let before = self.outbox.len();
+        if before == 0 {
+            return Ok(false);
+        }
+        if self.local_ended {
+            self.outbox.clear();
+            return Ok(false);
+        }
+        match self.local.send(&mut self.outbox) {
+            Ok(_) => Ok(self.outbox.len() < before),
+            // What it said before it went is still taken.
+            Err(error) if error.code() == Code::Disconnected => {
+                self.outbox.clear();
+                self.is_called = true;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is passed on at the end; what its local end says is heard no more. False when nothing can go now, and
+    /// there is something.
+    pub(crate) fn says_last_words(&mut self) -> bool {
+        loop {
+            if self.outbox.is_empty() {
+                return true;
+            }
+            match self.local.receive(&mut self.inbox) {
+                Ok(Received::End) | Err(_) => return true,
+                Ok(Received::Nothing) => {}
+                Ok(_) => while let Ok(Some(_)) = self.inbox.next_frame() {},
+            }
+            if !self.push_out().unwrap_or(false) {
+                return self.outbox.is_empty();
+            }
+        }
+    }
+
+    /// Before sleeping: whether something would wake who waits for it. If not, take what is there.
+    pub(crate) fn may_sleep(&mut self, common: &Common) -> bool {
+        !self.takes_local(common) || self.local.incoming().may_sleep()
+    }
+
+    /// What rings for it.
+    pub(crate) fn bell(&mut self, common: &Common) -> Option<std::sync::Arc<OwnedFd>> {
+        let hears = self.takes_local(common) || !self.outbox.is_empty();
+        self.local.incoming().shared_bell().filter(|_| hears)
+    }
+
+    /// What to wait for at its socket.
+    pub(crate) fn socket_flags(&mut self, common: &Common) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, self.takes_local(common));
+        flags.set(
+            PollFlags::OUT,
+            !self.outbox.is_empty() && self.local.outgoing().waits_for_socket(),
+        );
+        flags
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.local.socket().as_fd()
+    }
+
+    /// What rang before is looked at now, in both directions.
+    pub(crate) fn woke(&mut self) {
+        let _ = self.local.incoming().arm();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn segments(&mut self) -> &mut HashSet<u32> {
+        &mut self.segments
+    }
+}
+
+fn send_payload(at: At, length: u64, common: &mut Common) -> Result<()> {
+    let memory = &common.memory;
+    common.queue.payload(at, |at, length| memory.source(at, length), length)
+}
+
+/// What to wait for at these channels, and for each entry which of them it is; `None` for a bell.
+pub(crate) fn watch<'a>(
+    channels: &'a mut [Channel],
+    bells: &'a mut Vec<std::sync::Arc<OwnedFd>>,
+    common: &Common,
+) -> (Vec<PollFd<'a>>, Vec<Option<usize>>) {
+    let mut flags = Vec::with_capacity(channels.len());
+    for channel in channels.iter_mut() {
+        bells.extend(channel.bell(common));
+        flags.push(channel.socket_flags(common));
+    }
+    let (mut all, mut whose) = (Vec::new(), Vec::new());
+    for (place, (channel, flags)) in channels.iter().zip(flags).enumerate() {
+        if !flags.is_empty() {
+            all.push(PollFd::from_borrowed_fd(channel.socket(), flags));
+            whose.push(Some(place));
+        }
+    }
+    for bell in bells.iter() {
+        all.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
+        whose.push(None);
+    }
+    (all, whose)
+}

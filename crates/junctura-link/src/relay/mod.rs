@@ -1,0 +1,751 @@
+//! The two directions between connections within this machine and the stream to the other one.
+//!
+//! ```text
+//!             local inbox --> frames, payloads --> queue --> stream
+//!   rings                                                              TCP
+//!             local outbox <-- frames, descriptors <-- payloads <-- stream
+//! ```
+//! Where the link has side streams, parts of large payloads go by them as well ([`crate::streams`]); this stream says which, and
+//! goes on only behind what is whole.
+//!
+//! Neither direction takes in more than it can pass on, so a reader that is slow holds back its writer at the other end, and
+//! nobody else. The thread sleeps when nothing moves.
+
+mod admission;
+pub(crate) mod channel;
+pub(crate) mod channel_source;
+pub(crate) mod queue;
+
+use std::io::IoSliceMut;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use junctura_transport::LocalCarrier;
+use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES as FRAME_HEADER_BYTES};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::mirror::Sink;
+use crate::record::{At, HEADER_BYTES, Record};
+use crate::refused;
+use crate::relay::channel::{Channel, Common, Side};
+use crate::relay::channel_source::Door;
+use crate::stream::{Came, Stream};
+use crate::streams::Lead;
+
+/// What is read at once, beside payloads.
+const BUFFER_BYTES: usize = 256 << 10;
+/// A frame that is larger than the buffer.
+const BUFFER_BYTES_MAX: usize = FRAME_HEADER_BYTES + BODY_BYTES_MAX;
+/// Times that an end says that it is there, within one lease.
+pub(crate) const BEATS_PER_LEASE: u32 = 4;
+/// While something moves all the time, the ends of local connections are looked for once in so many rounds.
+const ROUNDS_PER_CALL: u32 = 64;
+/// How long those who share a link have, when it ends, to read what was said last.
+const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How long a client has that has a link of its own: as long as it likes.
+const PATIENCE_OF_A_CLIENT: Duration = Duration::from_hours(365 * 24);
+
+/// One end of a link.
+pub(crate) struct Relay {
+    common: Common,
+    channels: Vec<Channel>,
+    /// Where more channels come from; without one, the link is its only channel's.
+    door: Option<Door>,
+    channels_max: usize,
+    /// Somebody may stand at the door.
+    is_called: bool,
+    /// The highest number of a channel so far.
+    newest: u32,
+    stream: Stream,
+    /// What it has in common with the link's other streams.
+    sides: Option<Lead>,
+    /// Who carries them, where that is for this thread to know.
+    porters: Vec<JoinHandle<()>>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    now: Now,
+    /// A load was announced, and that it has to be whole was not said yet.
+    gathers: bool,
+    /// The channel that the other end speaks on.
+    hears: u32,
+    lease: Duration,
+    heard: Instant,
+    said: Instant,
+    /// Since when nothing more comes from this side.
+    over_since: Option<Instant>,
+    rounds: u32,
+}
+
+/// Where in the stream from the other end this one is.
+#[derive(Debug)]
+enum Now {
+    Between,
+    Frames(u32),
+    /// Of a load, its number.
+    Payload(Sink, u32, Option<u64>),
+    /// Parts are to come, on whatever stream, before this one goes on.
+    Whole,
+}
+
+/// How a relay ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// This side has closed, and everything that it said was sent.
+    Here,
+    /// The other end has closed.
+    There,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    Moved,
+    /// Nothing can be moved before something comes, or has room.
+    Still,
+    Over(Ended),
+}
+
+impl Relay {
+    /// A link of one client.
+    pub(crate) fn new(side: Side, local: LocalCarrier, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+        let mut relay = Self::of(side, stream, lease, mirror_bytes);
+        relay.channels.push(Channel::alone(side, local));
+        relay
+    }
+
+    /// A link of all the clients that come through `door`.
+    pub(crate) fn with_door(side: Side, door: Door, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+        let mut relay = Self::of(side, stream, lease, mirror_bytes);
+        relay.door = Some(door);
+        relay
+    }
+
+    fn of(side: Side, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            common: Common::new(side, mirror_bytes),
+            channels: Vec::new(),
+            door: None,
+            channels_max: admission::CHANNELS_MAX,
+            is_called: true,
+            newest: 0,
+            stream,
+            sides: None,
+            porters: Vec::new(),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            now: Now::Between,
+            gathers: false,
+            hears: 0,
+            lease,
+            heard: now,
+            said: now,
+            over_since: None,
+            rounds: 0,
+        }
+    }
+
+    /// Says where the client comes from; the server shows it to others.
+    pub(crate) fn with_origin(mut self, origin: String) -> Self {
+        self.common.origin = origin;
+        self
+    }
+
+    /// Shares large payloads with the link's other streams.
+    pub(crate) fn with_sides(mut self, lead: Lead) -> Self {
+        self.common.queue.share(Arc::clone(&lead.0));
+        self.sides = Some(lead);
+        self
+    }
+
+    /// Waits for these threads, too, when it ends.
+    pub(crate) fn with_porters(mut self, porters: Vec<JoinHandle<()>>) -> Self {
+        self.porters = porters;
+        self
+    }
+
+    /// Relays until one side ends. What went wrong is told to the clients that are here. Gives the door back.
+    ///
+    /// # Errors
+    /// `Disconnected` when the stream broke or nothing was heard for the time of the lease; `Protocol` when the other end, or
+    /// this side, says what cannot be.
+    pub(crate) fn run(mut self) -> (Result<Ended>, Option<Door>) {
+        let ended = self.relay();
+        self.conclude(&ended);
+        match &ended {
+            Ok(Ended::Here) => self.linger(),
+            _ => self.say_last_words(),
+        }
+        for porter in self.porters.drain(..) {
+            let carried = porter.join();
+            debug_assert!(carried.is_ok(), "a porter does not panic");
+        }
+        (ended, self.door)
+    }
+
+    /// The link ends here: the other end is told so, and the clients that are here why, if it went wrong.
+    pub(crate) fn conclude(&mut self, ended: &Result<Ended>) {
+        self.stream.end();
+        match (&self.sides, ended) {
+            (Some(sides), Ok(Ended::Here)) => sides.close(),
+            (Some(sides), _) => sides.stop(),
+            (None, _) => {}
+        }
+        if let (Err(error), Side::Client) = (ended, self.common.side) {
+            for channel in &mut self.channels {
+                channel.tell_failure(error);
+            }
+        }
+    }
+
+    /// Waits until the other end has taken everything and closes, too: to close with something unread would undo what is on
+    /// its way.
+    fn linger(&mut self) {
+        let until = Instant::now() + self.lease;
+        while self.lingers() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(timeout) = Timespec::try_from(left) else { return };
+            if left.is_zero() || self.stream.wait(PollFlags::IN, &timeout).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads over what the other end says still. Whether it may say more.
+    pub(crate) fn lingers(&mut self) -> bool {
+        self.start = 0;
+        self.end = 0;
+        let came = self.stream.read(&mut [IoSliceMut::new(&mut self.buffer)]);
+        matches!(came, Ok(Came::Bytes(_) | Came::Nothing))
+    }
+
+    /// What the other end said last is passed on, to whoever takes it within the time of a lease.
+    fn say_last_words(&mut self) {
+        let patience = match (self.common.side, &self.door) {
+            // Who comes next through a door does not wait for those who do not read.
+            (_, Some(_)) => self.lease.min(LAST_WORDS_TIME_MAX),
+            (Side::Server, None) => self.lease,
+            // It is the client's own process, and may be busy with other things.
+            (Side::Client, None) => PATIENCE_OF_A_CLIENT,
+        };
+        let until = Instant::now() + patience;
+        while self.says_last_words() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(timeout) = Timespec::try_from(left) else { return };
+            if left.is_zero() || self.sleep_with(None, &timeout).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// As much of the last words as goes at once. Whether some are left.
+    pub(crate) fn says_last_words(&mut self) -> bool {
+        self.channels.retain_mut(|channel| !channel.says_last_words());
+        !self.channels.is_empty()
+    }
+
+    fn relay(&mut self) -> Result<Ended> {
+        loop {
+            match self.round()? {
+                Round::Moved => {}
+                Round::Over(ended) => return Ok(ended),
+                Round::Still => {
+                    self.keep_alive()?;
+                    self.sleep()?;
+                }
+            }
+        }
+    }
+
+    /// Moves what can be moved at once.
+    pub(crate) fn round(&mut self) -> Result<Round> {
+        let mut has_moved = self.take_local()?;
+        has_moved |= self.flush_stream()?;
+        if self.is_over() {
+            if self.common.queue.is_empty() && self.stream.flush()? && self.have_sides_drained() {
+                return Ok(Round::Over(Ended::Here));
+            }
+            self.over_since.get_or_insert_with(Instant::now);
+            if self.last_taken().is_some_and(|taken| taken.elapsed() >= self.lease) {
+                let cause = format!("the other end took nothing for {:?}", self.lease);
+                return Err(Error::new(Code::Disconnected, "", cause));
+            }
+        }
+        match self.take_stream()? {
+            Came::Bytes(_) => has_moved = true,
+            Came::Nothing => {}
+            Came::End => return self.there().map(Round::Over),
+        }
+        has_moved |= self.flush_local()?;
+        if has_moved {
+            return Ok(Round::Moved);
+        }
+        // What was said before a stream was cut has been heard by now.
+        match self.sides.as_ref().and_then(|sides| sides.failure()) {
+            Some(failure) => Err(failure),
+            None => Ok(Round::Still),
+        }
+    }
+
+    fn have_sides_drained(&self) -> bool {
+        self.sides.as_ref().is_none_or(|sides| sides.has_drained())
+    }
+
+    /// Where only the rest has to go: when something of it went last.
+    fn last_taken(&self) -> Option<Instant> {
+        let went = self.sides.as_ref().map_or(self.said, |sides| sides.last_went());
+        self.over_since.map(|since| since.max(self.said).max(went))
+    }
+
+    /// Whether nothing more will come from this side.
+    fn is_over(&self) -> bool {
+        match &self.door {
+            None => self.channels.iter().all(Channel::has_ended),
+            Some(door) => door.is_closed() && self.channels.is_empty(),
+        }
+    }
+
+    /// The other end has closed: what it said last is still passed on.
+    fn there(&mut self) -> Result<Ended> {
+        if !matches!(self.now, Now::Between) || self.gathers || self.start < self.end {
+            let cause = "the connection ended in the middle of a message";
+            return Err(Error::new(Code::Disconnected, "", cause));
+        }
+        Ok(Ended::There)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn memory(&mut self) -> &mut crate::mirror::Memory {
+        &mut self.common.memory
+    }
+
+    /// As if it had been announced to the only client.
+    #[cfg(test)]
+    pub(crate) fn know(&mut self, segment: u32) {
+        self.channels[0].segments().insert(segment);
+    }
+
+    /// Whether more can be taken from the other end.
+    pub(crate) fn takes_stream(&self) -> bool {
+        // Who asks for ever more channels, and hears no refusal, is not answered without end. The client's end always reads, so
+        // that this is over some time.
+        let is_answerable = self.door.is_none() || self.common.side == Side::Client || !self.common.queue.is_full();
+        is_answerable
+            && !self.common.owes_answers()
+            && self.is_whole()
+            && self.channels.iter().all(Channel::takes_stream)
+    }
+
+    /// Whether the stream may go on: nothing is missing that has to come on others before.
+    fn is_whole(&self) -> bool {
+        !matches!(self.now, Now::Whole) || self.sides.as_ref().is_none_or(|sides| sides.is_whole())
+    }
+
+    /// What this side's clients, or the server, have said.
+    fn take_local(&mut self) -> Result<bool> {
+        self.rounds = self.rounds.wrapping_add(1);
+        let is_time = self.rounds.is_multiple_of(ROUNDS_PER_CALL);
+        self.is_called |= is_time;
+        let mut has_moved = self.let_in()?;
+        for channel in &mut self.channels {
+            if is_time {
+                channel.call();
+            }
+            match channel.take_local(&mut self.common) {
+                Ok(moved) => has_moved |= moved,
+                Err(error) if self.door.is_none() => return Err(error),
+                Err(error) => {
+                    give_up(channel, &error, &mut self.common);
+                    has_moved = true;
+                }
+            }
+        }
+        if self.door.is_some() {
+            has_moved |= self.close_ended();
+            // Whoever came first is not always the first to be heard.
+            if self.channels.len() > 1 {
+                self.channels.rotate_left(1);
+            }
+        }
+        Ok(has_moved)
+    }
+
+    /// Of channels that are over at this end, the other end hears.
+    fn close_ended(&mut self) -> bool {
+        let common = &mut self.common;
+        let is_closing = self.door.as_ref().is_some_and(Door::is_closed);
+        let before = self.channels.len();
+        self.channels.retain_mut(|channel| {
+            if is_closing {
+                let error = Error::new(Code::Disconnected, "", "this machine's way to the pool was closed");
+                channel.tell_failure(&error);
+                let _ = channel.flush_local(&mut common.queue);
+            }
+            let is_over = is_closing || channel.has_ended() || channel.is_done();
+            if is_over {
+                common.queue.record(Record::Close(channel.number()));
+                channel.leave(common);
+            }
+            !is_over
+        });
+        self.channels.len() < before
+    }
+
+    fn flush_stream(&mut self) -> Result<bool> {
+        let has_moved = self.common.flush(&mut self.stream)?;
+        if has_moved {
+            self.said = Instant::now();
+        }
+        Ok(has_moved)
+    }
+
+    /// Takes what has come from the other end, once.
+    fn take_stream(&mut self) -> Result<Came> {
+        if !self.takes_stream() {
+            // What is not read cannot be missed.
+            self.heard = Instant::now();
+            return Ok(Came::Nothing);
+        }
+        if matches!(self.now, Now::Whole) {
+            self.digest()?;
+            return Ok(Came::Bytes(0));
+        }
+        let came = self.receive()?;
+        if let Came::Bytes(_) = came {
+            self.heard = Instant::now();
+            self.digest()?;
+        }
+        Ok(came)
+    }
+
+    /// Into the payload that is coming, as far as it is not here yet, and behind it into the buffer.
+    fn receive(&mut self) -> Result<Came> {
+        self.make_room();
+        let rest = &mut self.buffer[self.end..];
+        let Now::Payload(sink, left, load) = &mut self.now else {
+            let came = self.stream.read(&mut [IoSliceMut::new(rest)])?;
+            if let Came::Bytes(bytes) = came {
+                self.end += bytes;
+            }
+            return Ok(came);
+        };
+        let space = sink.space(*left);
+        let space_bytes = space.len();
+        // Behind a part most likely comes another one, which goes to its place directly.
+        let is_part = load.is_some() && space_bytes > 0;
+        let most = if is_part { HEADER_BYTES } else { rest.len() };
+        let most = most.min(rest.len());
+        let rest = &mut rest[..most];
+        let came = if space.is_empty() {
+            self.stream.read(&mut [IoSliceMut::new(rest)])?
+        } else {
+            self.stream.read(&mut [IoSliceMut::new(space), IoSliceMut::new(rest)])?
+        };
+        if let Came::Bytes(bytes) = came {
+            let direct = bytes.min(space_bytes);
+            sink.filled(direct);
+            *left -= direct as u32;
+            self.end += bytes - direct;
+        }
+        Ok(came)
+    }
+
+    fn make_room(&mut self) {
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+            if self.buffer.len() > BUFFER_BYTES {
+                self.buffer = vec![0; BUFFER_BYTES];
+            }
+        } else if self.start > 0 && self.buffer.len() - self.end < BUFFER_BYTES / 2 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.buffer.len() {
+            let bytes = (2 * self.buffer.len()).min(BUFFER_BYTES_MAX.max(BUFFER_BYTES));
+            self.buffer.resize(bytes, 0);
+        }
+    }
+
+    fn digest(&mut self) -> Result<()> {
+        loop {
+            let there = self.end - self.start;
+            match std::mem::replace(&mut self.now, Now::Between) {
+                Now::Between => match Record::read(&self.buffer[self.start..self.end])? {
+                    None => return Ok(()),
+                    Some(record) => {
+                        self.start += HEADER_BYTES;
+                        self.begin(record)?;
+                    }
+                },
+                Now::Frames(0) => {}
+                Now::Payload(sink, 0, load) => {
+                    drop(sink);
+                    if let (Some(number), Some(sides)) = (load, &self.sides) {
+                        sides.landed(number);
+                    }
+                }
+                Now::Whole => {
+                    if !self.sides.as_ref().is_none_or(|sides| sides.is_whole()) {
+                        self.now = Now::Whole;
+                        return Ok(());
+                    }
+                }
+                Now::Payload(mut sink, left, load) => {
+                    let here = there.min(left as usize);
+                    sink.write(&self.buffer[self.start..self.start + here])?;
+                    self.start += here;
+                    let left = left - here as u32;
+                    self.now = Now::Payload(sink, left, load);
+                    if left > 0 {
+                        return Ok(());
+                    }
+                }
+                Now::Frames(left) => {
+                    let here = there.min(left as usize);
+                    let buffer = std::mem::take(&mut self.buffer);
+                    let passed = self.pass_in(&buffer[self.start..self.start + here]);
+                    self.buffer = buffer;
+                    let bytes = passed?;
+                    self.start += bytes;
+                    let left = left - bytes as u32;
+                    if bytes == 0 && here == left as usize {
+                        let cause = "a record ends within a frame";
+                        return Err(Error::new(Code::Protocol, "record of a link", cause));
+                    }
+                    self.now = Now::Frames(left);
+                    if bytes == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, record: Record) -> Result<()> {
+        let side = self.common.side;
+        if self.gathers && !matches!(record, Record::Load(..) | Record::Part(..) | Record::Whole) {
+            let cause = format!("{record:?} comes before a load was said to be whole");
+            return Err(Error::new(Code::Protocol, "record of a link", cause));
+        }
+        match record {
+            Record::Frames(bytes) => self.now = Now::Frames(bytes),
+            Record::Payload(at, bytes) => {
+                self.now = Now::Payload(self.sink(at, bytes)?, bytes, None);
+            }
+            Record::Load(..) | Record::Whole | Record::Part(..) if self.sides.is_some() => self.begin_shared(record)?,
+            Record::Beat => {}
+            Record::Forget(at, bytes) if side == Side::Client => self.common.memory.forget(at, bytes)?,
+            Record::Drop(segment) if side == Side::Client && self.door.is_some() => self.common.memory.dropped(segment),
+            Record::Channel(number) if self.door.is_some() => self.hear(number),
+            Record::Close(number) if self.door.is_some() => {
+                if let Some(channel) = self.channel(number) {
+                    channel.close();
+                }
+            }
+            Record::Room(number, bytes) if self.door.is_some() => {
+                if let Some(channel) = self.channel(number) {
+                    channel.gains_room(bytes);
+                }
+            }
+            Record::Forget(..)
+            | Record::Drop(_)
+            | Record::Channel(_)
+            | Record::Close(_)
+            | Record::Room(..)
+            | Record::Load(..)
+            | Record::Whole
+            | Record::Part(..) => {
+                let cause = format!("{record:?} is not for this end to say");
+                return Err(Error::new(Code::Protocol, "record of a link", cause));
+            }
+        }
+        Ok(())
+    }
+
+    /// What concerns the other streams, too.
+    fn begin_shared(&mut self, record: Record) -> Result<()> {
+        let Some(sides) = &self.sides else { return Ok(()) };
+        match record {
+            Record::Load(at, bytes) => {
+                let parts = if self.is_nowhere(at) {
+                    Sink::nowhere(u64::from(bytes), sides.part_bytes())
+                } else {
+                    self.common.memory.parts(at, u64::from(bytes), sides.part_bytes())?
+                };
+                sides.announce(parts, bytes)?;
+                self.gathers = true;
+            }
+            Record::Part(number, part, bytes) => {
+                let sink = sides.begin(number, part, bytes)?.ok_or_else(|| {
+                    let cause = "it comes before it was announced";
+                    Error::new(Code::Protocol, format!("part {part} of load {number}"), cause)
+                })?;
+                self.now = Now::Payload(sink, bytes, Some(number));
+            }
+            _ => {
+                self.gathers = false;
+                self.now = Now::Whole;
+            }
+        }
+        Ok(())
+    }
+
+    fn channel(&mut self, number: u32) -> Option<&mut Channel> {
+        self.channels.iter_mut().find(|channel| channel.number() == number)
+    }
+
+    /// Whether a payload belongs nowhere: one of several clients may have been ended by the server while it came.
+    fn is_nowhere(&self, at: At) -> bool {
+        let is_shared = self.door.is_some() && self.common.side == Side::Server;
+        is_shared && !self.common.memory.knows(at.segment)
+    }
+
+    /// Where a payload belongs.
+    fn sink(&self, at: At, bytes: u32) -> Result<Sink> {
+        if self.is_nowhere(at) {
+            return Ok(Sink::Nowhere);
+        }
+        self.common.memory.sink(at, u64::from(bytes))
+    }
+
+    /// Hands the whole frames among `bytes` to this side, and says how many bytes they are.
+    fn pass_in(&mut self, bytes: &[u8]) -> Result<usize> {
+        let hears = self.hears;
+        let mut channels = self.channels.iter_mut();
+        let Some(channel) = channels.find(|one| one.number() == hears && !(self.door.is_some() && one.has_ended()))
+        else {
+            // Said before the other end knew that the channel is over.
+            return self.common.pass_over(bytes);
+        };
+        match channel.pass_in(bytes, &mut self.common) {
+            Err(error) if self.door.is_some() => {
+                give_up(channel, &error, &mut self.common);
+                self.common.pass_over(bytes)
+            }
+            passed => passed,
+        }
+    }
+
+    fn flush_local(&mut self) -> Result<bool> {
+        let mut has_moved = false;
+        for channel in &mut self.channels {
+            match channel.flush_local(&mut self.common.queue) {
+                Ok(moved) => has_moved |= moved,
+                Err(error) if self.door.is_none() => return Err(error),
+                Err(error) => {
+                    give_up(channel, &error, &mut self.common);
+                    has_moved = true;
+                }
+            }
+        }
+        Ok(has_moved)
+    }
+
+    /// Says that this end is there, when it has said nothing for some time.
+    ///
+    /// # Errors
+    /// `Disconnected` when the other end has said nothing for the time of the lease.
+    fn keep_alive(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if now.duration_since(self.heard) >= self.lease {
+            let cause = format!("nothing was heard from the other end for {:?}", self.lease);
+            return Err(Error::new(Code::Disconnected, "", cause));
+        }
+        if self.common.queue.is_empty() && now.duration_since(self.said) >= self.lease / BEATS_PER_LEASE {
+            self.common.queue.record(Record::Beat);
+            self.flush_stream()?;
+        }
+        Ok(())
+    }
+
+    /// Until when nothing has to be done, if nothing comes.
+    fn deadline(&self) -> Duration {
+        let beat = self.said + self.lease / BEATS_PER_LEASE;
+        let since = self.last_taken().map_or(self.heard, |taken| taken.min(self.heard));
+        let end = since + self.lease;
+        // A beat that cannot go is tried again when the socket takes more.
+        let next = if self.common.queue.is_empty() {
+            beat.min(end)
+        } else {
+            end
+        };
+        next.saturating_duration_since(Instant::now())
+    }
+
+    fn sleep(&mut self) -> Result<()> {
+        let timeout = Timespec::try_from(self.deadline()).map_err(|error| refused(Code::Io, "", "time", error))?;
+        self.sleep_for(&timeout)
+    }
+
+    /// As sleeping, for who does not wait: what has come is found by the next round.
+    #[cfg(any(test, feature = "stepped"))]
+    pub(crate) fn look(&mut self) -> Result<()> {
+        self.sleep_for(&Timespec::default())
+    }
+
+    fn sleep_for(&mut self, timeout: &Timespec) -> Result<()> {
+        let mut flags = self.stream.interest(!self.common.queue.is_empty());
+        flags.set(PollFlags::IN, self.takes_stream());
+        self.sleep_with(Some(flags), timeout)
+    }
+
+    fn sleep_with(&mut self, stream: Option<PollFlags>, timeout: &Timespec) -> Result<()> {
+        let common = &self.common;
+        if !self.channels.iter_mut().all(|channel| channel.may_sleep(common)) {
+            return Ok(());
+        }
+        let mut bells = Vec::new();
+        let (mut all, whose) = channel::watch(&mut self.channels, &mut bells, common);
+        if let Some(flags) = stream {
+            all.push(PollFd::new(&self.stream, flags));
+            if let Some(door) = &self.door {
+                all.extend(door.watched());
+            }
+            if let Some(sides) = &self.sides {
+                all.push(PollFd::new(sides.bell(), PollFlags::IN));
+            }
+        }
+        let waited = poll(&mut all, Some(timeout));
+        let called: Vec<usize> = whose
+            .iter()
+            .zip(&all)
+            .filter_map(|(place, polled)| place.filter(|_| !polled.revents().is_empty()))
+            .collect();
+        drop(all);
+        if let Some(sides) = &self.sides {
+            sides.bell().heard();
+        }
+        self.is_called = true;
+        for place in called {
+            self.channels[place].call();
+        }
+        for channel in &mut self.channels {
+            channel.woke();
+        }
+        match waited {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(refused(Code::Io, "", "cannot wait", errno)),
+        }
+    }
+}
+
+/// What is wrong with one channel of several ends that one.
+fn give_up(channel: &mut Channel, error: &Error, common: &mut Common) {
+    match common.side {
+        Side::Client => channel.tell_failure(error),
+        Side::Server => common.say_failure(channel.number(), error),
+    }
+    let _ = channel.flush_local(&mut common.queue);
+    channel.end();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,507 @@
+//! What the streams of one end of a link have in common: the parts of large payloads that go, and those that come.
+//!
+//! ```text
+//!   relay ──load──►  parts that nobody has taken   ──►  whichever stream takes more: a porter's, or the relay's own
+//!   relay ─announce► parts that have not come      ◄──  whichever stream brings them
+//!         ◄──whole── none is left
+//! ```
+//! One stream is written and read by one thread at each end, and so carries what a core can. A link may have *side streams*, each
+//! with a thread of its own at both ends ([`crate::streams::stream_worker`]). Everything that says something stays on the first stream; so
+//! the order of what is said is that of a link of one stream.
+//!
+//! A stream takes the next part when it has sent the one before: a slow one takes fewer, and delays nobody by more than a part.
+
+pub(crate) mod stream_worker;
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::mirror::{Sink, Source};
+use crate::record::{PART_BYTES, Record};
+use crate::refused;
+
+/// Streams of one link at most, the first one among them.
+pub const STREAMS_MAX: u8 = 8;
+/// Payloads of so many parts go in parts. What is smaller has gone before another thread has woken up.
+const PARTS_MIN: u64 = 2;
+/// Loads that are announced and have not come whole.
+const LOADS_MAX: usize = 64;
+/// How far ahead of its announcement a part may come. What the buffers of all streams hold is far less.
+const LEAD_MAX: u64 = 1 << 12;
+
+/// Wakes one thread.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> Result<Self> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map(Self)
+            .map_err(|errno| refused(Code::LimitExceeded, "eventfd", "cannot be opened", errno))
+    }
+
+    pub(crate) fn ring(&self) {
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// It was heard.
+    pub(crate) fn heard(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// How far a link is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Running,
+    /// Everything was sent: the streams end in order.
+    Closing,
+    /// It is over.
+    Stopped,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sides {
+    state: Mutex<State>,
+    /// Bytes of each part of a load, but for the last.
+    part_bytes: u32,
+    /// Bytes of loads that no stream has taken.
+    untaken: AtomicU64,
+    /// When a side stream last took something, in milliseconds since `began`.
+    went_ms: AtomicU64,
+    began: Instant,
+    /// The relay's.
+    bell: Bell,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stage: Stage,
+    failure: Option<Error>,
+    /// Bells of those who carry side streams.
+    porters: Vec<Arc<Bell>>,
+    going: VecDeque<Going>,
+    /// Loads that were begun here.
+    loads: u64,
+    /// Parts that side streams have taken and not sent.
+    under_way: usize,
+    coming: VecDeque<Coming>,
+    /// Loads that the other end has announced.
+    announced: u64,
+}
+
+/// A load of which not all parts are taken.
+#[derive(Debug)]
+struct Going {
+    number: u64,
+    source: Source,
+    next: u32,
+}
+
+/// A load of which not all parts have come.
+#[derive(Debug)]
+struct Coming {
+    number: u64,
+    length: u32,
+    /// Where those belong that have not begun to come.
+    parts: Vec<Option<Sink>>,
+    left: usize,
+}
+
+impl Sides {
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Self::with_parts(PART_BYTES)
+    }
+
+    /// For tests, parts of so many bytes.
+    pub(crate) fn with_parts(part_bytes: u32) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            state: Mutex::default(),
+            part_bytes: part_bytes.clamp(1, PART_BYTES),
+            untaken: AtomicU64::new(0),
+            went_ms: AtomicU64::new(0),
+            began: Instant::now(),
+            bell: Bell::new()?,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of each part of a load, but for the last.
+    pub(crate) fn part_bytes(&self) -> u32 {
+        self.part_bytes
+    }
+
+    /// What wakes the relay: a load is whole, everything was sent, or something went wrong.
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Another stream, and what wakes who carries it.
+    pub(crate) fn attach(&self) -> Result<Arc<Bell>> {
+        let bell = Arc::new(Bell::new()?);
+        self.state().porters.push(Arc::clone(&bell));
+        Ok(bell)
+    }
+
+    // What goes.
+
+    /// Whether a payload of this length goes in parts.
+    pub(crate) fn divides(&self, length: u64) -> bool {
+        length >= PARTS_MIN * u64::from(self.part_bytes) && !self.state().porters.is_empty()
+    }
+
+    /// A payload that is to go; its number. Its announcement is to be sent before the relay takes a part of it.
+    pub(crate) fn load(&self, source: Source) -> u64 {
+        self.untaken.fetch_add(source.left(), Ordering::Relaxed);
+        let mut state = self.state();
+        let number = state.loads;
+        state.loads += 1;
+        // The relay takes one, too.
+        let others = source.left().div_ceil(u64::from(self.part_bytes)) as usize - 1;
+        state.going.push_back(Going {
+            number,
+            source,
+            next: 0,
+        });
+        for bell in state.porters.iter().take(others) {
+            bell.ring();
+        }
+        number
+    }
+
+    /// Bytes that no stream has taken yet.
+    pub(crate) fn untaken(&self) -> u64 {
+        self.untaken.load(Ordering::Relaxed)
+    }
+
+    /// The first stream takes the next part of this load. `None`: all are taken.
+    pub(crate) fn take_of(&self, number: u64) -> Option<(Record, Source)> {
+        let mut state = self.state();
+        let is_next = state.going.front().is_some_and(|going| going.number == number);
+        if is_next { self.take_from(&mut state) } else { None }
+    }
+
+    /// A side stream takes the next part, and says so when it [was sent](Self::sent).
+    pub(crate) fn take(&self) -> Option<(Record, Source)> {
+        let mut state = self.state();
+        let taken = self.take_from(&mut state)?;
+        state.under_way += 1;
+        Some(taken)
+    }
+
+    fn take_from(&self, state: &mut State) -> Option<(Record, Source)> {
+        let going = state.going.front_mut()?;
+        let from = u64::from(going.next) * u64::from(self.part_bytes);
+        let part = going.source.part(from, u64::from(self.part_bytes));
+        let record = Record::Part(going.number, going.next, part.left() as u32);
+        going.next += 1;
+        if from + part.left() >= going.source.left() {
+            state.going.pop_front();
+        }
+        self.untaken.fetch_sub(part.left(), Ordering::Relaxed);
+        Some((record, part))
+    }
+
+    /// Some bytes of a part went.
+    pub(crate) fn went(&self) {
+        let since = self.began.elapsed().as_millis() as u64;
+        self.went_ms.fetch_max(since, Ordering::Relaxed);
+    }
+
+    /// When a side stream last took something.
+    pub(crate) fn last_went(&self) -> Instant {
+        self.began + Duration::from_millis(self.went_ms.load(Ordering::Relaxed))
+    }
+
+    /// A part that a side stream had taken was sent.
+    pub(crate) fn sent(&self) {
+        let mut state = self.state();
+        state.under_way -= 1;
+        if state.has_drained() {
+            self.bell.ring();
+        }
+    }
+
+    /// Whether all that was to go was sent.
+    pub(crate) fn has_drained(&self) -> bool {
+        self.state().has_drained()
+    }
+
+    // What comes.
+
+    /// The other end has begun a load, whose parts belong there.
+    ///
+    /// # Errors
+    /// `Protocol` when too many have begun.
+    pub(crate) fn announce(&self, parts: Vec<Sink>, length: u32) -> Result<()> {
+        let mut state = self.state();
+        if state.coming.len() >= LOADS_MAX {
+            let cause = format!("{LOADS_MAX} loads have begun before one was whole");
+            return Err(Error::new(Code::Protocol, "record of a link", cause));
+        }
+        let number = state.announced;
+        state.announced += 1;
+        state.coming.push_back(Coming {
+            number,
+            length,
+            left: parts.len(),
+            parts: parts.into_iter().map(Some).collect(),
+        });
+        for bell in &state.porters {
+            bell.ring();
+        }
+        Ok(())
+    }
+
+    /// Where a part that comes belongs. `None`: it was not announced yet.
+    ///
+    /// # Errors
+    /// `Protocol` when it cannot come, or has come before.
+    pub(crate) fn begin(&self, number: u64, part: u32, bytes: u32) -> Result<Option<Sink>> {
+        let refuse = |cause: &str| {
+            let subject = format!("part {part} of load {number}");
+            Error::new(Code::Protocol, subject, cause)
+        };
+        let mut state = self.state();
+        if let Some(ahead) = number.checked_sub(state.announced) {
+            return if ahead < LEAD_MAX {
+                Ok(None)
+            } else {
+                Err(refuse("it comes long before it was announced"))
+            };
+        }
+        let coming = state.coming.iter_mut().find(|coming| coming.number == number);
+        let coming = coming.ok_or_else(|| refuse("the load is there already"))?;
+        let part_bytes = u64::from(self.part_bytes);
+        let rest = u64::from(coming.length).saturating_sub(u64::from(part) * part_bytes);
+        if u64::from(bytes) != rest.min(part_bytes) {
+            return Err(refuse("it has another length"));
+        }
+        let sink = coming.parts.get_mut(part as usize).and_then(Option::take);
+        sink.map(Some).ok_or_else(|| refuse("it has come before"))
+    }
+
+    /// A part has come, and its [`Sink`] was dropped. Whether nothing is left of any load.
+    pub(crate) fn landed(&self, number: u64) -> bool {
+        let mut state = self.state();
+        if let Some(place) = state.coming.iter().position(|coming| coming.number == number) {
+            state.coming[place].left -= 1;
+            if state.coming[place].left == 0 {
+                state.coming.remove(place);
+            }
+        }
+        state.coming.is_empty()
+    }
+
+    /// Whether all loads so far are there.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.state().coming.is_empty()
+    }
+
+    // How it stands.
+
+    pub(crate) fn stage(&self) -> Stage {
+        self.state().stage
+    }
+
+    /// Everything was sent.
+    pub(crate) fn close(&self) {
+        self.enter(Stage::Closing);
+    }
+
+    /// The link is over, however it is: nothing more goes or comes.
+    pub(crate) fn stop(&self) {
+        self.enter(Stage::Stopped);
+    }
+
+    fn enter(&self, stage: Stage) {
+        let mut all = self.state();
+        all.stage = stage;
+        if stage == Stage::Stopped {
+            all.going.clear();
+            all.coming.clear();
+        }
+        for bell in &all.porters {
+            bell.ring();
+        }
+    }
+
+    /// What went wrong on a side stream, which the relay is told.
+    pub(crate) fn fail(&self, number: u8, error: &Error) {
+        let mut state = self.state();
+        if state.stage == Stage::Running && state.failure.is_none() {
+            let cause = format!("stream {number} of the link: {}", error.cause());
+            state.failure = Some(Error::new(error.code(), error.subject(), cause));
+            self.bell.ring();
+        }
+    }
+
+    /// What went wrong, if anything.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.state().failure.clone()
+    }
+}
+
+impl State {
+    fn has_drained(&self) -> bool {
+        self.going.is_empty() && self.under_way == 0
+    }
+}
+
+/// A relay's hold on the streams beside its own: dropped, they stop, unless they are closing.
+#[derive(Debug)]
+pub(crate) struct Lead(pub(crate) Arc<Sides>);
+
+impl std::ops::Deref for Lead {
+    type Target = Sides;
+
+    fn deref(&self) -> &Sides {
+        &self.0
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        if self.0.stage() == Stage::Running {
+            self.0.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    const PART: u64 = PART_BYTES as u64;
+
+    fn source(length: u64) -> Source {
+        let file = Arc::new(File::from(
+            rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
+        ));
+        Source::File { file, at: 100, length }
+    }
+
+    fn placed((record, source): (Record, Source)) -> (Record, u64) {
+        let Source::File { at, length, .. } = source else {
+            panic!("it lies in a file")
+        };
+        assert_eq!(u64::from(record.body_bytes()), length);
+        (record, at)
+    }
+
+    #[test]
+    fn each_part_is_taken_once_by_whoever_comes() {
+        let sides = Sides::new().unwrap();
+        assert!(!sides.divides(u64::MAX), "there is nobody to divide with");
+        sides.attach().unwrap();
+        assert!(!sides.divides(2 * PART - 1));
+        assert!(sides.divides(2 * PART));
+        let first = sides.load(source(2 * PART + 5));
+        let second = sides.load(source(2 * PART));
+        assert_eq!((first, second, sides.untaken()), (0, 1, 4 * PART + 5));
+        assert_eq!(placed(sides.take().unwrap()), (Record::Part(0, 0, PART_BYTES), 100));
+        assert!(sides.take_of(1).is_none(), "the first stream takes them in their order");
+        assert_eq!(
+            placed(sides.take_of(0).unwrap()),
+            (Record::Part(0, 1, PART_BYTES), 100 + PART)
+        );
+        assert_eq!(placed(sides.take().unwrap()), (Record::Part(0, 2, 5), 100 + 2 * PART));
+        assert!(sides.take_of(0).is_none());
+        assert_eq!(placed(sides.take().unwrap()).0, Record::Part(1, 0, PART_BYTES));
+        assert_eq!(placed(sides.take_of(1).unwrap()).0, Record::Part(1, 1, PART_BYTES));
+        assert!(sides.take().is_none());
+        assert_eq!(sides.untaken(), 0);
+        for _ in 0..3 {
+            assert!(!sides.has_drained());
+            sides.sent();
+        }
+        assert!(sides.has_drained());
+    }
+
+    #[test]
+    fn a_part_comes_when_it_was_announced_and_once() {
+        let sides = Sides::new().unwrap();
+        let refused = |number, part, bytes| sides.begin(number, part, bytes).unwrap_err().code();
+        assert!(sides.is_whole());
+        assert!(sides.begin(0, 0, PART_BYTES).unwrap().is_none(), "not yet");
+        assert!(sides.begin(LEAD_MAX - 1, 0, PART_BYTES).unwrap().is_none());
+        assert_eq!(refused(LEAD_MAX, 0, PART_BYTES), Code::Protocol);
+        assert_eq!(refused(u64::MAX, 0, PART_BYTES), Code::Protocol);
+        sides
+            .announce(Sink::nowhere(PART + 7, PART_BYTES), PART_BYTES + 7)
+            .unwrap();
+        assert!(!sides.is_whole());
+        for (part, bytes) in [
+            (0, 7),
+            (0, 0),
+            (1, 6),
+            (1, PART_BYTES),
+            (2, 0),
+            (u32::MAX, 0),
+            (u32::MAX, 7),
+        ] {
+            assert_eq!(refused(0, part, bytes), Code::Protocol, "part {part}, {bytes} bytes");
+        }
+        assert!(sides.begin(0, 1, 7).unwrap().is_some());
+        assert_eq!(refused(0, 1, 7), Code::Protocol, "twice");
+        assert!(!sides.landed(0));
+        assert!(sides.begin(0, 0, PART_BYTES).unwrap().is_some());
+        assert!(!sides.is_whole(), "it has begun, and is not there");
+        assert!(sides.landed(0));
+        assert_eq!(refused(0, 0, PART_BYTES), Code::Protocol, "after all have come");
+        assert!(sides.begin(1, 0, PART_BYTES).unwrap().is_none());
+    }
+
+    #[test]
+    fn loads_that_never_come_are_counted() {
+        let sides = Sides::new().unwrap();
+        for _ in 0..LOADS_MAX {
+            sides.announce(Sink::nowhere(1, PART_BYTES), 1).unwrap();
+        }
+        assert_eq!(
+            sides.announce(Sink::nowhere(1, PART_BYTES), 1).unwrap_err().code(),
+            Code::Protocol
+        );
+    }
+
+    #[test]
+    fn the_first_failure_is_told_while_the_link_lasts() {
+        let sides = Sides::new().unwrap();
+        let lead = Lead(Arc::clone(&sides));
+        assert_eq!(sides.failure(), None);
+        let error = |cause: &str| Error::new(Code::Disconnected, "", cause);
+        sides.fail(3, &error("first"));
+        sides.fail(2, &error("second"));
+        let told = sides.failure().unwrap();
+        assert!(told.cause().contains("stream 3 of the link: first"), "{told}");
+        drop(lead);
+        assert_eq!(sides.stage(), Stage::Stopped);
+
+        let sides = Sides::new().unwrap();
+        let lead = Lead(Arc::clone(&sides));
+        lead.close();
+        sides.fail(2, &error("late"));
+        assert_eq!(sides.failure(), None);
+        drop(lead);
+        assert_eq!(sides.stage(), Stage::Closing, "who closes says everything");
+    }
+}

@@ -1,0 +1,577 @@
+//! What a process knows of the commits: tables that only ever gain rows, brought up to date when somebody asks.
+//!
+//! Each table is more than twice as long as the next one, so that there are few, and a row is moved few times. A checkpoint
+//! writes those that are not in a file yet, and by that compacts what was committed in many small pieces.
+
+pub(crate) mod checkpoint;
+pub(crate) mod names;
+pub(crate) mod row_overlay;
+pub(crate) mod schemas;
+pub(crate) mod segment;
+pub(crate) mod table;
+pub(crate) mod unreadable;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashSet;
+use junctura_model::{Code, Error, Result, Schema};
+
+use crate::catalogue::checkpoint::{Checkpoint, Segment};
+use crate::catalogue::names::Names;
+use crate::catalogue::row_overlay::Live;
+use crate::catalogue::table::{Encoded, JOINED_NAMES_MAX, Table};
+use crate::data;
+use crate::log::commit::{COMMIT, Commit};
+use crate::log::leb128::Run;
+use crate::log::relocation::{RELOCATION, Relocated, Relocation};
+use crate::log::removal::{REMOVAL, Removal};
+use crate::log::{Log, Position, Said, first_of};
+use crate::maintenance::auto_checkpoint::Backlog;
+use crate::storage::Disk;
+
+/// The tables of each schema of the store, the oldest rows first.
+pub(crate) type Tables = Vec<Vec<Live>>;
+/// Data files of which nothing is left, by name, and since when.
+pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    /// Where the log is read on; nothing was read yet without it.
+    position: Option<Position>,
+    is_checked: bool,
+    /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
+    newest: Option<String>,
+    looked: Duration,
+    /// The rows and commits that the checkpoint covers that it began with.
+    begun: Backlog,
+    held: Vec<Vec<Held>>,
+    /// Rows of each schema that were ever committed.
+    counts: Vec<u64>,
+    emptied: Emptied,
+    /// Whether commits behind one that is damaged are left out, and the one that was found.
+    until_damage: bool,
+    damage: Option<Error>,
+}
+
+/// Rows that follow each other, in one piece or as they lie in a file, and the file that has the same rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) pieces: Vec<Live>,
+    pub(crate) segment: Option<Arc<Segment>>,
+}
+
+impl Held {
+    fn new(rows: impl Into<Live>) -> Self {
+        Self {
+            pieces: vec![rows.into()],
+            segment: None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.iter().map(Live::len).sum()
+    }
+
+    /// Whether nothing has been removed from it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.pieces.iter().all(Live::is_whole)
+    }
+
+    /// Whether both are the same rows.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let pieces = || self.pieces.iter().zip(&other.pieces);
+        self.pieces.len() == other.pieces.len() && pieces().all(|(one, other)| one.is(other))
+    }
+
+    /// Whether both may be one table: of so many names that a file can have a column for each.
+    fn may_join(&self, newer: &Self) -> bool {
+        let pieces = || self.pieces.iter().chain(&newer.pieces);
+        let text_bytes = pieces().map(Live::text_bytes_max).sum();
+        if !Table::may_have(self.len() + newer.len(), text_bytes) {
+            return false;
+        }
+        let mut names = HashSet::new();
+        pieces().flat_map(Live::open_names).all(|name| {
+            names.insert(name);
+            names.len() <= JOINED_NAMES_MAX
+        })
+    }
+
+    /// The rows that are left, in one table; none when none is.
+    ///
+    /// # Errors
+    /// As [`Table::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
+        let mut joined: Option<Arc<Table>> = None;
+        for piece in &self.pieces {
+            joined = match (joined, piece.condensed()?) {
+                (Some(before), Some(table)) => Some(join(before, &table)?),
+                (one, other) => one.or(other),
+            };
+        }
+        Ok(joined)
+    }
+}
+
+/// All rows of both. Others may hold the older one; where nobody does, its rows stay where they are.
+fn join(older: Arc<Table>, newer: &Table) -> Result<Arc<Table>> {
+    let mut rows = Arc::unwrap_or_clone(older);
+    rows.append(newer)?;
+    Ok(Arc::new(rows))
+}
+
+impl Catalogue {
+    pub(crate) fn new(schemas: usize, until_damage: bool) -> Self {
+        Self {
+            position: None,
+            is_checked: false,
+            newest: None,
+            looked: Duration::ZERO,
+            begun: Backlog { rows: 0, commits: 0 },
+            held: vec![Vec::new(); schemas],
+            counts: vec![0; schemas],
+            emptied: Emptied::new(),
+            until_damage,
+            damage: None,
+        }
+    }
+
+    /// As if it knew nothing yet.
+    fn anew(&self) -> Self {
+        Self::new(self.held.len(), self.until_damage)
+    }
+
+    /// Why it has no later commits, where some are left out.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// Behind the last commit that is known.
+    pub(crate) fn position(&self) -> Position {
+        self.position.unwrap_or_default()
+    }
+
+    /// What all known commits say.
+    pub(crate) fn tables(&self) -> Tables {
+        let tables = |held: &Vec<Held>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
+        self.held.iter().map(tables).collect()
+    }
+
+    /// The names of undeclared attributes that rows of each schema have.
+    pub(crate) fn open_names(&self) -> Vec<Names> {
+        let of_schema = |held: &Vec<Held>| {
+            let mut names = Names::default();
+            for piece in held.iter().flat_map(|held| &held.pieces) {
+                piece.each_open_name(|name| _ = names.get_or_insert_with(name, |name| name.into()));
+            }
+            names
+        };
+        self.held.iter().map(of_schema).collect()
+    }
+
+    pub(crate) fn held(&self) -> Vec<Vec<Held>> {
+        self.held.clone()
+    }
+
+    /// What was committed since the checkpoint that it began with.
+    pub(crate) fn backlog(&self) -> Backlog {
+        let rows = sum(&self.counts);
+        Backlog {
+            rows: rows.saturating_sub(self.begun.rows),
+            commits: self.position().number.saturating_sub(self.begun.commits),
+        }
+    }
+
+    /// Rows of each schema that were ever committed.
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    pub(crate) fn emptied(&self) -> &Emptied {
+        &self.emptied
+    }
+
+    /// Of these files nothing was left, and they are not there any more: nobody makes a file of such a name again.
+    pub(crate) fn are_gone(&mut self, files: &[Arc<str>]) {
+        for file in files {
+            self.emptied.remove(file);
+        }
+    }
+
+    /// Reads what was committed since; `age_max`: for so long a snapshot that is taken now can be read.
+    ///
+    /// # Errors
+    /// Those of the log; `Corrupt`, `Unsupported` for what cannot be read. What was known before stays known, or is read again.
+    pub(crate) fn refresh(
+        &mut self,
+        disk: &dyn Disk,
+        schemas: &[Arc<Schema>],
+        log: &Log,
+        now: Duration,
+        age_max: Duration,
+    ) -> Result<()> {
+        self.look_again(disk, now, age_max)?;
+        if self.has_come_back(disk, schemas) {
+            *self = self.anew();
+        }
+        loop {
+            if self.position.is_none() {
+                self.looked = now;
+                self.position = Some(self.begin(disk, schemas)?);
+            }
+            let mut position = self.position();
+            let mut news = News::new(schemas, self.counts.clone());
+            let mut is_taken = true;
+            let read = log.read(&mut position, &mut |said| {
+                is_taken = false;
+                news.take(said)?;
+                is_taken = true;
+                Ok(())
+            });
+            let read = read.and_then(|()| self.check_once(log, position.number));
+            let read = if is_taken { self.leave_out(read, disk) } else { read };
+            let is_log_gone = read.as_ref().is_err_and(|error| error.code() == Code::NotFound);
+            if !is_log_gone {
+                read.clone()?;
+            }
+            let Err(error) = read.and_then(|()| self.add(news)) else {
+                self.position = Some(position);
+                return Ok(());
+            };
+            // It is not known how much of the news it has.
+            let anew = self.anew();
+            let begun_with = std::mem::replace(self, anew).newest;
+            let is_gone = error.code() == Code::NotFound;
+            // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
+            if is_gone && checkpoint::names(disk)?.pop() != begun_with {
+                continue;
+            }
+            return Err(if is_log_gone { lost(&error) } else { error });
+        }
+    }
+
+    /// Begins anew where files that are still to be read could be gone before a snapshot of now is too old: they stay for twice its
+    /// age from when another checkpoint than the one that names them is made.
+    fn look_again(&mut self, disk: &dyn Disk, now: Duration, age_max: Duration) -> Result<()> {
+        let mut pieces = self.held.iter().flatten().flat_map(|held| &held.pieces);
+        if now.saturating_sub(self.looked) <= age_max / 2 || pieces.all(Live::is_in_memory) {
+            return Ok(());
+        }
+        if checkpoint::names(disk)?.pop() == self.newest {
+            self.looked = now;
+        } else {
+            *self = self.anew();
+        }
+        Ok(())
+    }
+
+    /// Whether nothing behind the commit that it has come to is cut off. Who has come so far sees what comes next.
+    fn check_once(&mut self, log: &Log, number: u64) -> Result<()> {
+        if !self.is_checked {
+            log.check(number)?;
+            self.is_checked = true;
+        }
+        Ok(())
+    }
+
+    /// All is known of what was read before it failed; the rest is left out, if that is wanted.
+    fn leave_out(&mut self, read: Result<()>, disk: &dyn Disk) -> Result<()> {
+        let Err(error) = read else { return Ok(()) };
+        let damage = match error.code() {
+            Code::Corrupt if self.until_damage => error,
+            Code::NotFound if self.until_damage && checkpoint::names(disk)?.pop() == self.newest => lost(&error),
+            _ => return Err(error),
+        };
+        self.damage.get_or_insert(damage);
+        Ok(())
+    }
+
+    /// Whether a segment can be opened that could not be.
+    fn has_come_back(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> bool {
+        let is_unopened = |piece: &Live| piece.lost().is_some_and(|lost| lost.is_unopened);
+        let mut missing = self
+            .held
+            .iter()
+            .flatten()
+            .filter(|held| held.pieces.iter().any(is_unopened));
+        missing.any(|held| {
+            held.segment
+                .as_ref()
+                .is_some_and(|segment| segment.open(disk, schemas).is_ok())
+        })
+    }
+
+    fn add(&mut self, news: News<'_>) -> Result<()> {
+        for (held, new) in self.held.iter_mut().zip(news.tables) {
+            for new in new.into_iter().filter(|new| !new.is_empty()) {
+                new.files().iter().for_each(|file| _ = self.emptied.remove(file));
+                held.push(Held::new(new));
+            }
+        }
+        self.counts = news.counts;
+        let mut left = Emptied::new();
+        for (at, schema, change) in news.changes {
+            self.change(schema, &change, |file| _ = left.insert(Arc::clone(file), at))?;
+        }
+        self.are_empty(left)?;
+        self.held.iter_mut().try_for_each(join_small)
+    }
+
+    /// Takes rows out, or says where they lie now. Tells the files in which they did lie.
+    fn change(&mut self, schema: usize, change: &Change, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+        let mut pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
+        match change {
+            Change::Removed(runs) => pieces
+                .try_for_each(|piece| piece.remove(runs, |table, place| tell(&table.files()[place.file as usize]))),
+            Change::Relocated(relocated) => {
+                relocated.files.iter().for_each(|file| _ = self.emptied.remove(file));
+                pieces.try_for_each(|piece| piece.relocate(relocated, &mut tell))
+            }
+        }
+    }
+
+    /// Of these files rows were taken, the last ones at these times: those that have no others are empty since then.
+    fn are_empty(&mut self, mut left: Emptied) -> Result<()> {
+        left.retain(|file, _| data::is_one(file) || first_of(file).is_some());
+        for piece in self.held.iter().flatten().flat_map(|held| &held.pieces) {
+            if left.is_empty() {
+                return Ok(());
+            }
+            let files = match piece.files() {
+                // Of what cannot be read nobody knows; as long as it cannot, nothing is removed.
+                Err(error) if error.code() == Code::Corrupt => continue,
+                files => files?,
+            };
+            for file in files {
+                left.remove(&file);
+            }
+        }
+        self.emptied.extend(left);
+        Ok(())
+    }
+
+    fn begin(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+        match self.begin_newest(disk, schemas) {
+            Err(error) if self.until_damage && error.code() == Code::Corrupt => {
+                self.damage.get_or_insert(error);
+                self.begin_before(disk, schemas)
+            }
+            begun => begun,
+        }
+    }
+
+    /// Begins with the newest checkpoint but the last one that can be read, or with the first commit.
+    fn begin_before(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+        let mut names = checkpoint::names(disk)?;
+        self.newest = names.pop();
+        while let Some(name) = names.pop() {
+            let read = Checkpoint::read(disk, &name);
+            match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas, true)) {
+                Err(error) if matches!(error.code(), Code::Corrupt | Code::NotFound) => {}
+                begun => return begun,
+            }
+        }
+        Ok(Position::default())
+    }
+
+    /// Begins with the newest checkpoint. While it is read, a newer one may be made, and this one removed.
+    fn begin_newest(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+        let mut tried = None;
+        loop {
+            let Some(name) = checkpoint::names(disk)?.pop() else {
+                return Ok(Position::default());
+            };
+            let read = Checkpoint::read(disk, &name);
+            // Nobody removes what the newest one names: what was gone before it was asked for again is lost.
+            let is_newest = tried.as_ref() == Some(&name);
+            match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas, is_newest)) {
+                Err(error) if error.code() == Code::NotFound && tried.as_ref() != Some(&name) => tried = Some(name),
+                begun => {
+                    self.newest = Some(name);
+                    return begun;
+                }
+            }
+        }
+    }
+
+    /// Begins with this one, without the segments that are damaged; and without those that are gone, if it is the newest.
+    fn begin_with(
+        &mut self,
+        checkpoint: &Checkpoint,
+        disk: &dyn Disk,
+        schemas: &[Arc<Schema>],
+        is_newest: bool,
+    ) -> Result<Position> {
+        let mut held = vec![Vec::new(); schemas.len()];
+        for segment in &checkpoint.segments {
+            let pieces = match segment.open(disk, schemas) {
+                Err(error) if error.code() == Code::Corrupt || error.code() == Code::NotFound && is_newest => {
+                    vec![segment.lost(schemas, checkpoint.commit, &error)?]
+                }
+                pieces => pieces?,
+            };
+            held[segment.schema].push(Held {
+                pieces,
+                segment: Some(Arc::new(segment.clone())),
+            });
+        }
+        self.counts = checkpoint.counts(schemas.len())?;
+        self.emptied = checkpoint.emptied();
+        self.held = held;
+        self.begun = Backlog {
+            rows: sum(&self.counts),
+            commits: checkpoint.commit,
+        };
+        Ok(checkpoint.position())
+    }
+
+    /// The newest checkpoint that it knows of.
+    pub(crate) fn newest(&self) -> Option<&String> {
+        self.newest.as_ref()
+    }
+
+    /// A checkpoint that has this name names the files of all that was held when the newest one was `before`.
+    pub(crate) fn is_named_by(&mut self, checkpoint: String, before: Option<&String>) {
+        if self.newest() == before {
+            self.newest = Some(checkpoint);
+        }
+    }
+
+    /// What was held has been written: these rows, in this file.
+    pub(crate) fn is_written(&mut self, held: &Held, written: &Arc<Table>, segment: &Arc<Segment>) {
+        let all = self.held.iter_mut().flatten();
+        if let Some(known) = all.into_iter().find(|known| known.is(held)) {
+            known.pieces = vec![Arc::clone(written).into()];
+            known.segment = Some(Arc::clone(segment));
+        }
+    }
+}
+
+/// Commits are gone that are in no checkpoint.
+fn lost(error: &Error) -> Error {
+    Error::new(Code::Corrupt, error.subject(), "it is gone, and no checkpoint is newer")
+}
+
+/// Of numbers that somebody may have damaged.
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+}
+
+/// What the log says that was not known before.
+struct News<'s> {
+    schemas: &'s [Arc<Schema>],
+    /// Of each schema one, and more where one is full.
+    tables: Vec<Vec<Table>>,
+    counts: Vec<u64>,
+    /// When, of which schema, what has changed.
+    changes: Vec<(Duration, usize, Change)>,
+}
+
+/// What has changed of rows that were there.
+enum Change {
+    Removed(Vec<Run>),
+    Relocated(Relocated),
+}
+
+impl<'s> News<'s> {
+    fn new(schemas: &'s [Arc<Schema>], counts: Vec<u64>) -> Self {
+        Self {
+            schemas,
+            tables: counts.iter().map(|_| Vec::new()).collect(),
+            counts,
+            changes: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, said: &Said<'_>) -> Result<()> {
+        match said.kind {
+            COMMIT => self.take_commit(said),
+            REMOVAL => self.take_removal(said),
+            RELOCATION => self.take_relocation(said),
+            kind => {
+                let cause = format!("it is of kind {kind}, which a later version knows");
+                Err(Error::new(Code::Unsupported, format!("commit {}", said.number), cause))
+            }
+        }
+    }
+
+    fn take_commit(&mut self, said: &Said<'_>) -> Result<()> {
+        let commit = Commit::read(said.payload)?;
+        for part in &commit.parts {
+            let schema = self.known(part.schema as usize, said)?;
+            let (tables, count) = (&mut self.tables[schema], &mut self.counts[schema]);
+            if tables.last().is_none_or(Table::is_full) {
+                tables.push(Table::default());
+            }
+            let Some(table) = tables.last_mut() else { continue };
+            let before = table.len();
+            let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
+            table.decode(Encoded {
+                rows: part.rows,
+                schema: &self.schemas[schema],
+                file: said.file,
+                payloads_at: said.at + payloads_at as u64,
+            })?;
+            table.committed(said.number);
+            table.numbered(*count);
+            *count += (table.len() - before) as u64;
+        }
+        Ok(())
+    }
+
+    fn take_removal(&mut self, said: &Said<'_>) -> Result<()> {
+        let removal = Removal::read(said.payload)?;
+        for part in removal.runs() {
+            let (schema, runs) = part?;
+            let schema = self.known(schema, said)?;
+            self.changes
+                .push((Duration::from_nanos(removal.at), schema, Change::Removed(runs)));
+        }
+        Ok(())
+    }
+
+    fn take_relocation(&mut self, said: &Said<'_>) -> Result<()> {
+        let relocation = Relocation::read(said.payload)?;
+        for part in relocation.relocated() {
+            let (schema, relocated) = part?;
+            let schema = self.known(schema, said)?;
+            let at = Duration::from_nanos(relocation.at);
+            self.changes.push((at, schema, Change::Relocated(relocated)));
+        }
+        Ok(())
+    }
+
+    fn known(&self, schema: usize, said: &Said<'_>) -> Result<usize> {
+        if schema < self.tables.len() {
+            return Ok(schema);
+        }
+        Err(checkpoint::unknown(&format!("commit {}", said.number), schema))
+    }
+}
+
+/// Each is more than twice as long as the next one, but for those that have too much to be one.
+fn join_small(held: &mut Vec<Held>) -> Result<()> {
+    while let [.., older, newer] = &**held
+        && older.len() <= 2 * newer.len()
+        && older.may_join(newer)
+    {
+        let (older, newer) = match (older.condensed(), newer.condensed()) {
+            // What cannot be read stays as it is, and in nobody's way.
+            (Err(error), _) | (_, Err(error)) if error.code() == Code::Corrupt => return Ok(()),
+            (older, newer) => (older?, newer?),
+        };
+        held.truncate(held.len() - 2);
+        let joined = match (older, newer) {
+            (Some(older), Some(newer)) => join(older, &newer)?,
+            (one, other) => match one.or(other) {
+                Some(left) => left,
+                None => continue,
+            },
+        };
+        held.push(Held::new(joined));
+    }
+    Ok(())
+}

@@ -1,0 +1,410 @@
+//! Rows of which some have been removed or lie elsewhere now, in memory or where they were written.
+
+use std::sync::Arc;
+
+use junctura_model::selector::Question;
+use junctura_model::{AttrId, Code, Error, Result, Selector};
+
+use crate::catalogue::segment::Group;
+use crate::catalogue::table::{Key, Place, Rows, Table, select, select_keys};
+use crate::catalogue::unreadable::Lost;
+use crate::log::leb128::Run;
+use crate::log::relocation::Relocated;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    rows: Source,
+    gone: Option<Arc<Rows>>,
+    /// Some lie elsewhere than where they were written.
+    is_relocated: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Table(Arc<Table>),
+    /// Nothing of it is gone as long as it is not in memory, and nothing is relocated.
+    Group(Arc<Group>),
+    /// They cannot be read.
+    Lost(Arc<Lost>),
+}
+
+/// What a question may go by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By {
+    /// All attributes.
+    All,
+    /// Those of the key, so many: what it finds are all rows with the key of one that is asked for, and others.
+    Key(usize),
+}
+
+impl From<Arc<Table>> for Live {
+    fn from(table: Arc<Table>) -> Self {
+        Self {
+            rows: Source::Table(table),
+            gone: None,
+            is_relocated: false,
+        }
+    }
+}
+
+impl From<Table> for Live {
+    fn from(table: Table) -> Self {
+        Arc::new(table).into()
+    }
+}
+
+impl From<Group> for Live {
+    fn from(group: Group) -> Self {
+        Self {
+            rows: Source::Group(Arc::new(group)),
+            gone: None,
+            is_relocated: false,
+        }
+    }
+}
+
+impl From<Lost> for Live {
+    fn from(lost: Lost) -> Self {
+        Self {
+            rows: Source::Lost(Arc::new(lost)),
+            gone: None,
+            is_relocated: false,
+        }
+    }
+}
+
+impl Live {
+    /// How many rows, those that have been removed, too.
+    pub(crate) fn len(&self) -> usize {
+        match &self.rows {
+            Source::Table(table) => table.len(),
+            Source::Group(group) => group.len(),
+            Source::Lost(lost) => lost.rows,
+        }
+    }
+
+    /// Why it cannot be read, where that is known.
+    pub(crate) fn lost(&self) -> Option<&Lost> {
+        match &self.rows {
+            Source::Lost(lost) => Some(lost),
+            _ => None,
+        }
+    }
+
+    /// The number of the newest commit that a row can have come with.
+    pub(crate) fn last_commit(&self) -> u64 {
+        match &self.rows {
+            Source::Table(table) => table.last_commit(),
+            Source::Group(group) => group.last_commit(),
+            Source::Lost(lost) => lost.last_commit,
+        }
+    }
+
+    /// Whether it needs no file any more.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        match &self.rows {
+            Source::Table(_) => true,
+            Source::Group(group) => group.in_memory().is_some(),
+            // Perhaps there is a newer checkpoint that does not need it.
+            Source::Lost(_) => false,
+        }
+    }
+
+    /// Whether all of it is as it was written.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.gone.is_none() && !self.is_relocated
+    }
+
+    /// Whether both are the same rows.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let is_same = match (&self.rows, &other.rows) {
+            (Source::Table(one), Source::Table(other)) => Arc::ptr_eq(one, other),
+            (Source::Group(one), Source::Group(other)) => Arc::ptr_eq(one, other),
+            (Source::Lost(one), Source::Lost(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        is_same && self.gone.as_ref().map(Arc::as_ptr) == other.gone.as_ref().map(Arc::as_ptr)
+    }
+
+    /// All rows, those that have been removed, too.
+    fn table(&self) -> Result<Arc<Table>> {
+        match &self.rows {
+            Source::Table(table) => Ok(Arc::clone(table)),
+            Source::Group(group) => group.table(),
+            Source::Lost(lost) => Err(lost.error.clone()),
+        }
+    }
+
+    /// The same, of which some are to go or to lie elsewhere; none where they cannot be read: what is to be changed of those is lost, too.
+    fn table_to_change(&mut self) -> Result<Option<Arc<Table>>> {
+        match self.table() {
+            Err(error) if error.code() == Code::Corrupt => {
+                if self.lost().is_none() {
+                    *self = Self::from(Lost {
+                        error,
+                        rows: self.len(),
+                        last_commit: self.last_commit(),
+                        is_unopened: false,
+                        datasets: None,
+                    });
+                }
+                self.is_relocated = true;
+                Ok(None)
+            }
+            table => table.map(Some),
+        }
+    }
+
+    /// The rows that are left and that a question asks for, in a table that has them.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn find(&self, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+        let group = match &self.rows {
+            Source::Table(table) => return self.find_in(table, question, by),
+            Source::Lost(lost) => return lost.ask(question).map(|()| Default::default()),
+            Source::Group(group) => group,
+        };
+        if let Some(table) = group.in_memory() {
+            return self.find_in(table, question, by);
+        }
+        let rows: Vec<u32> = match by {
+            By::All => select(&**group, question)?,
+            By::Key(length) => select_keys(&**group, question, length)?,
+        }
+        .iter()
+        .collect();
+        if rows.is_empty() {
+            return Ok(Default::default());
+        }
+        match group.only(&rows)? {
+            Some(few) => Ok((Arc::new(few), (0..rows.len() as u32).collect())),
+            None => Ok((group.table()?, rows)),
+        }
+    }
+
+    /// The rows that are left with a key, in a table that has them; the selector asks for that key.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn find_key(&self, key: &Key<'_>, selector: &Selector) -> Result<(Arc<Table>, Vec<u32>)> {
+        let table = match &self.rows {
+            Source::Table(table) => Some(table),
+            Source::Group(group) => group.in_memory(),
+            Source::Lost(_) => None,
+        };
+        let indexed = table.and_then(|table| Some((table, table.rows_of_key(key)?)));
+        let Some((table, mut rows)) = indexed else {
+            return self.find(&selector.question(), By::All);
+        };
+        if let Some(gone) = &self.gone {
+            rows.retain(|&row| !gone.contains(row));
+        }
+        Ok((Arc::clone(table), rows))
+    }
+
+    fn find_in(&self, table: &Arc<Table>, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+        let found = match by {
+            By::All => select(&**table, question)?,
+            By::Key(length) => select_keys(&**table, question, length)?,
+        };
+        Ok((Arc::clone(table), self.left_of(found).iter().collect()))
+    }
+
+    /// Whether its rows have no attributes but the first ones of their schema, so many.
+    pub(crate) fn has_keys_only(&self, key_len: usize) -> bool {
+        match &self.rows {
+            Source::Table(table) => table
+                .columns()
+                .iter()
+                .all(|column| column.id().index() < key_len || column.values_len() == 0),
+            Source::Group(group) => group.has_keys_only(key_len),
+            Source::Lost(_) => true,
+        }
+    }
+
+    /// Hands over each value that a row has which is left and which a question asks for.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
+        let table = match &self.rows {
+            Source::Table(table) => table,
+            Source::Lost(lost) => return lost.ask(question),
+            Source::Group(group) => match group.in_memory() {
+                Some(table) => table,
+                None => return group.each_value(question, take),
+            },
+        };
+        let rows = self.left_of(select(&**table, question)?);
+        for column in table.columns() {
+            column.used_values(&rows).for_each(|text| take(column.id(), text));
+        }
+        Ok(())
+    }
+
+    fn left_of(&self, mut rows: Rows) -> Rows {
+        if let Some(gone) = &self.gone {
+            rows.leave_out(gone);
+        }
+        rows
+    }
+
+    /// The files in which objects lie that are left.
+    ///
+    /// # Errors
+    /// What reading them says.
+    pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
+        if let Source::Group(group) = &self.rows
+            && !self.is_in_memory()
+        {
+            return group.files();
+        }
+        let table = self.table()?;
+        let mut used = vec![self.is_whole(); table.files().len()];
+        if !self.is_whole() {
+            for row in self.left_of(Rows::all(table.len())).iter() {
+                used[table.place(row).file as usize] = true;
+            }
+        }
+        let files = table.files().iter().zip(used);
+        Ok(files
+            .filter(|(_, used)| *used)
+            .map(|(file, _)| Arc::clone(file))
+            .collect())
+    }
+
+    /// Takes rows out, by their numbers; tells the files and places of those that were there.
+    ///
+    /// # Errors
+    /// What reading them says; then nothing is taken out.
+    pub(crate) fn remove(&mut self, runs: &[Run], mut tell: impl FnMut(&Table, Place)) -> Result<()> {
+        if let Source::Group(group) = &self.rows
+            && !group.may_have(runs)
+        {
+            return Ok(());
+        }
+        let Some(table) = self.table_to_change()? else {
+            return Ok(());
+        };
+        let mut gone = None;
+        for row in runs.iter().flat_map(|run| table.rows_numbered(run)) {
+            let gone = gone.get_or_insert_with(|| match &self.gone {
+                Some(gone) => Rows::clone(gone),
+                None => Rows::none(table.len()),
+            });
+            if !gone.contains(row) {
+                gone.insert(row);
+                tell(&table, table.place(row));
+            }
+        }
+        if let Some(gone) = gone {
+            self.gone = Some(Arc::new(gone));
+        }
+        Ok(())
+    }
+
+    /// Rows lie elsewhere now; tells the files in which those that are left did lie.
+    ///
+    /// # Errors
+    /// What reading them says; then nothing has changed.
+    pub(crate) fn relocate(&mut self, relocated: &Relocated, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+        if let Source::Group(group) = &self.rows
+            && !group.may_have(&relocated.runs)
+        {
+            return Ok(());
+        }
+        let Some(table) = self.table_to_change()? else {
+            return Ok(());
+        };
+        let mut rows = Vec::new();
+        let mut before = 0;
+        for run in &relocated.runs {
+            for row in table.rows_numbered(run) {
+                let at = before + (table.number(row) - run.start);
+                // There are as many places as numbers in all runs.
+                let (file, offset) = relocated.places[at as usize];
+                rows.push((row, &relocated.files[file as usize], offset));
+            }
+            before += run.end - run.start;
+        }
+        if let Some(gone) = &self.gone {
+            rows.retain(|(row, ..)| !gone.contains(*row));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let is_nowhere = |(row, _, offset): &(u32, _, u64)| offset.checked_add(table.place(*row).length).is_none();
+        if rows.iter().any(is_nowhere) {
+            return Err(Error::new(Code::Corrupt, "relocation", "it has a row of no place"));
+        }
+        for (row, ..) in &rows {
+            tell(table.file_of(*row));
+        }
+        if matches!(self.rows, Source::Group(_)) {
+            self.rows = Source::Table(Arc::clone(&table));
+        }
+        drop(table);
+        // Those who hold a snapshot keep the table as it was.
+        if let Source::Table(table) = &mut self.rows {
+            let table = Arc::make_mut(table);
+            for (row, file, offset) in rows {
+                table.relocate(row, file, offset);
+            }
+        }
+        self.is_relocated = true;
+        Ok(())
+    }
+
+    /// The names of the undeclared attributes that its rows have, or have had.
+    pub(crate) fn open_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.rows {
+            Source::Table(table) => Box::new(table.open_names().map(|name| &**name)),
+            Source::Group(group) => Box::new(group.open_names()),
+            Source::Lost(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Hands over the names of the undeclared attributes that rows have which are left.
+    pub(crate) fn each_open_name(&self, mut take: impl FnMut(&str)) {
+        let table = match &self.rows {
+            Source::Table(table) => Some(table),
+            Source::Group(group) => group.in_memory(),
+            Source::Lost(_) => None,
+        };
+        let (Some(table), Some(_)) = (table, &self.gone) else {
+            self.open_names().for_each(take);
+            return;
+        };
+        let rows = self.left_of(Rows::all(table.len()));
+        let open = table.columns().iter().filter(|column| column.id() == AttrId::OPEN);
+        let used = open.filter(|column| column.used_values(&rows).next().is_some());
+        used.for_each(|column| take(column.name()));
+    }
+
+    /// Bytes of the texts of the column that has most, as far as that is known.
+    pub(crate) fn text_bytes_max(&self) -> usize {
+        match &self.rows {
+            Source::Table(table) => table.text_bytes_max(),
+            Source::Group(group) => group.in_memory().map_or(0, |table| table.text_bytes_max()),
+            Source::Lost(_) => 0,
+        }
+    }
+
+    /// The rows that are left, in a table of their own if some are not as they were written; none when none is left.
+    ///
+    /// # Errors
+    /// As [`Table::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
+        let table = self.table()?;
+        if self.is_whole() {
+            return Ok(Some(table));
+        }
+        let rows: Vec<u32> = self.left_of(Rows::all(table.len())).iter().collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(table.only(&rows))))
+    }
+}

@@ -1,0 +1,188 @@
+//! Schemas that came after the root was made, without anything being moved.
+//!
+//! `schemas/NUMBER.json` says all schemas of the store from then on; the highest number counts, and none is ever changed. What lies in
+//! the store stays as it is, so a schema may only gain: attributes behind the others, values, names, words about it. Whoever has the store
+//! open knows the schemas that it was opened with. It goes on with what fits them, and is told (`SchemaMismatch`) where others
+//! have flushed what does not.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result, Schema};
+use serde::{Deserialize, Serialize};
+
+use crate::root::check;
+use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused};
+use crate::store::Store;
+use crate::version;
+
+pub(crate) const FOLDER: &str = "schemas";
+/// Eight digits.
+const NUMBER_MAX: u32 = 99_999_999;
+const FORMAT: &str = "junctura-schemas";
+const VERSION: u32 = 1;
+const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
+
+#[derive(Deserialize, Serialize)]
+struct Written {
+    format: String,
+    version: u32,
+    /// The store, by the number in its root.
+    owner: String,
+    schemas: Vec<String>,
+}
+
+/// What the last change made of them, and its number.
+pub(crate) struct Newest {
+    number: u32,
+    pub(crate) schemas: Vec<Arc<Schema>>,
+}
+
+impl Newest {
+    /// # Errors
+    /// `Corrupt`, `Unsupported` for what cannot be read; what the system refuses.
+    pub(crate) fn read(disk: &dyn Disk, owner: &str) -> Result<Option<Self>> {
+        let names = disk
+            .list(FOLDER)
+            .map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+        let Some(number) = names.iter().filter_map(|name| number_of(name)).max() else {
+            return Ok(None);
+        };
+        let path = path(number);
+        let text = read_whole(disk, &path, BYTES_MAX)?;
+        version::check(&path, &text, FORMAT, VERSION)?;
+        let corrupt = |cause: &str| Error::new(Code::Corrupt, &path, cause);
+        let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
+        if written.owner != owner {
+            return Err(corrupt("it is not of this store"));
+        }
+        let schemas = parse(&written.schemas)?;
+        Ok(Some(Self { number, schemas }))
+    }
+
+    fn write(&self, disk: &dyn Disk, owner: &str) -> Result<()> {
+        let written = Written {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            owner: owner.to_owned(),
+            schemas: self.schemas.iter().map(|schema| schema.to_yaml()).collect(),
+        };
+        let path = path(self.number);
+        let mut bytes =
+            serde_json::to_vec_pretty(&written).map_err(|error| Error::new(Code::Io, &path, error.to_string()))?;
+        bytes.push(b'\n');
+        check_readable(&path, &bytes, BYTES_MAX)?;
+        parse(&written.schemas)?;
+        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
+        publish_new(disk, &Draft { beside, bytes }, &path).map_err(|error| refused(&path, "cannot be made", &error))
+    }
+}
+
+/// The schemas that these texts are.
+pub(crate) fn parse(texts: &[String]) -> Result<Vec<Arc<Schema>>> {
+    let schemas = texts.iter().map(|text| Schema::parse_yaml(text).map(Arc::new));
+    schemas.collect()
+}
+
+/// The number that a name says: eight digits.
+fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".json")?;
+    let is_number = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
+fn path(number: u32) -> String {
+    format!("{FOLDER}/{number:08}.json")
+}
+
+impl Store {
+    /// Adds a schema, or puts it in the place of the one of its name, for everybody who opens the store from now on; gives the store,
+    /// opened anew. Nothing that lies there is moved or written: a schema may gain attributes outside its key, behind those that
+    /// it has, and say otherwise which values are allowed, and what things are called besides.
+    ///
+    /// Who has the store open goes on with the schemas that it was opened with, until others have flushed what these do not
+    /// have: then its snapshots fail with `SchemaMismatch`, and it opens the store again.
+    ///
+    /// ```
+    /// use junctura_model::Schema;
+    /// use junctura_store::{Ages, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = "name: runs\nkey: {dataset: [], collocation: [], element: [run]}\nattributes:\n  run: {type: integer}\n";
+    /// let store = Store::create(folder.path(), &[Schema::parse_yaml(schema)?.into()], Ages::default())?;
+    /// let more = format!("{schema}  owner: {{type: string}}\n");
+    /// let store = store.set_schema(&Schema::parse_yaml(&more)?)?;
+    /// store.writer()?.archive([("run", "1"), ("owner", "ada")], b"")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `SchemaMismatch` for one that does not fit what lies in the store, with the first difference, and for names that cannot be
+    /// columns; `LimitExceeded` when all schemas are more than 64 MiB, or have changed 99,999,999 times; what the system refuses.
+    pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
+        loop {
+            let newest = Newest::read(self.disk(), &self.root().id)?;
+            let mut next = Newest {
+                number: newest.as_ref().map_or(1, |newest| newest.number + 1),
+                schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
+            };
+            if !put(&mut next.schemas, schema)? {
+                let same = self.anew()?;
+                same.make_last()?;
+                return Ok(same);
+            }
+            check(&next.schemas)?;
+            if next.number > NUMBER_MAX {
+                let cause = format!("the schemas of a store change {NUMBER_MAX} times at most: copy it into a new one");
+                return Err(Error::new(Code::LimitExceeded, FOLDER, cause));
+            }
+            match next.write(self.disk(), &self.root().id) {
+                // Another one was quicker: this one comes after it.
+                Err(error) if error.code() == Code::AlreadyExists => {}
+                written => return written.and_then(|()| self.anew()),
+            }
+        }
+    }
+}
+
+/// Whether anything changes.
+fn put(schemas: &mut Vec<Arc<Schema>>, schema: &Schema) -> Result<bool> {
+    let same_name = schemas.iter_mut().find(|known| known.name() == schema.name());
+    let Some(known) = same_name else {
+        schemas.push(Arc::new(schema.clone()));
+        return Ok(true);
+    };
+    if let Some(difference) = misfit(known, schema) {
+        let subject = format!("schema {}", schema.name());
+        return Err(Error::new(Code::SchemaMismatch, subject, difference));
+    }
+    let changes = known.to_yaml() != schema.to_yaml();
+    *known = Arc::new(schema.clone());
+    Ok(changes)
+}
+
+/// Why what lies in a store cannot be read by another schema.
+fn misfit(known: &Schema, schema: &Schema) -> Option<String> {
+    if let Some(difference) = schema.first_difference(known) {
+        return Some(format!("the key has to stay as it is ({difference})"));
+    }
+    let (before, now) = (known.attributes(), schema.attributes());
+    for (at, old) in before.iter().enumerate() {
+        match now.get(at) {
+            Some(new) if new.name == old.name && new.kind == old.kind => {}
+            Some(new) if new.name == old.name => {
+                return Some(format!(
+                    "{} has been of type {}, and would be of type {}",
+                    old.name, old.kind, new.kind
+                ));
+            }
+            _ => {
+                let cause = "attributes stay in their order, and new ones come behind them";
+                return Some(format!("{} is not where it was: {cause}", old.name));
+            }
+        }
+    }
+    // What has its name without being declared would not be found any more.
+    let new = now.get(before.len()).filter(|_| known.is_open());
+    new.map(|new| format!("an open schema takes {} as it is, undeclared", new.name))
+}

@@ -1,0 +1,68 @@
+//! Makes a store: its root, and the mark of the place of its data files where these lie elsewhere.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result, Schema};
+
+use crate::data;
+use crate::log::Commits;
+use crate::maintenance::ownership::{self, OneCatalogue};
+use crate::maintenance::tier;
+use crate::root::{self, Layout, Root, Unmade};
+use crate::storage::files_in;
+use crate::store::Store;
+use crate::url::Place;
+
+/// See [`Store::create_url`].
+pub(crate) fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Store> {
+    let commits = layout.commits.unwrap_or_else(|| place.commits());
+    if commits == Commits::Appended && place.commits() != Commits::Appended {
+        let cause = "an object store has no files to append to: its commits are exclusive";
+        return Err(Error::new(Code::InvalidArgument, "commits", cause));
+    }
+    let data = layout.data.as_deref().map(Place::parse).transpose()?;
+    if data.as_ref().is_some_and(|place| !place.is_absolute()) {
+        let cause = "others, who open the store elsewhere, would look for it in another place";
+        return Err(Error::new(Code::InvalidArgument, "data", cause));
+    }
+    if data.as_ref() == Some(place) {
+        return Err(Error::new(
+            Code::InvalidArgument,
+            "data",
+            "is where the store itself lies: leave it out",
+        ));
+    }
+    let disk = place.disk(true)?;
+    disk.probe(commits == Commits::Exclusive)?;
+    ownership::check_free(&*disk)?;
+    let root = Unmade::new(schemas, commits, layout)?;
+    let id = root.id().to_owned();
+    let data = data.map(|place| place.disk(true)).transpose()?;
+    if let Some(data) = &data {
+        data.probe(false)?;
+        ownership::check_free(&**data)?;
+        ownership::mark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk })?;
+    }
+    let made = root.make(&*disk);
+    if let (Err(error), Some(data)) = (&made, &data) {
+        let is_there =
+            || Root::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
+        // Whether it was made may not be known.
+        if error.code() != Code::Unavailable && !is_there() {
+            ownership::unmark(&**data);
+        }
+    }
+    made?;
+    if let Some(data) = &data
+        && disk.identity(root::NAME).is_some()
+    {
+        // Before it was made there was no file to tell from its copies. Without that its mark is of the place where it lies.
+        let _ = ownership::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
+    }
+    let store = Store::reached(place, disk)?;
+    if data.is_some() {
+        // It is asked for at once, and stays open.
+        files_in(store.disk(), data::FOLDER)?;
+    }
+    Ok(store)
+}

@@ -1,0 +1,513 @@
+//! The bytes of many objects: those that lie side by side come with one read, and several reads are on their way at once.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use junctura_model::{Code, Error, Result};
+
+use crate::data::buffer::Buffer;
+use crate::data::read_exact;
+use crate::query::listing::{Listing, Object};
+
+/// A read of several objects has no more bytes, and no more objects.
+const READ_BYTES_MAX: u64 = 4 << 20;
+const READ_OBJECTS_MAX: usize = 4096;
+/// And when it is unpacked no more.
+const UNPACKED_BYTES_MAX: u64 = 4 * READ_BYTES_MAX;
+/// Bytes of others that are read too, if they lie between two objects.
+const GAP_BYTES_MAX: u64 = 64 << 10;
+/// Nothing more is read ahead when so many bytes are.
+const AHEAD_BYTES_MAX: u64 = 256 << 20;
+/// Reads that are done or under way, for each that is under way at once.
+const AHEAD: usize = 2;
+
+impl Listing {
+    /// Hands over each object with its bytes, verified, in the order of the listing; or with what is wrong with it. What lies side by side
+    /// is read at once, and several reads are under way, on threads of their own that end with this call: of a few megabytes each,
+    /// or of one object that is larger. Quicker than asking each object for its bytes, most of all far from where they lie.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # writer.archive([("name", "a")], b"one")?;
+    /// # writer.archive([("name", "b")], b"other")?;
+    /// # writer.flush()?;
+    /// let mut all = Vec::new();
+    /// store.snapshot()?.list("")?.for_each_payload(|object, payload| {
+    ///     all.push(format!("{}: {} bytes", object.key(), payload?.len()));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(all[1], "{space=default}{}{name=b}: 5 bytes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What `take` says, which ends it. For one object: those of [`Object::read`].
+    pub fn for_each_payload(&self, take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
+        for_each_payload(self.iter(), self.reads_at_once(), Bytes::Archived, take)
+    }
+
+    /// The same of some of its objects, in this order: of a run of very many, or of all of them in another order. What lies side by side
+    /// should stand side by side.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Object, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # for name in ["a", "b", "c"] {
+    /// #     writer.archive([("name", name)], name.as_bytes())?;
+    /// # }
+    /// # writer.flush()?;
+    /// let listing = store.snapshot()?.list("")?;
+    /// let mut last: Vec<Object<'_>> = listing.iter().skip(1).collect();
+    /// last.reverse();
+    /// let mut all = Vec::new();
+    /// listing.for_each_payload_of(&last, |_, payload| {
+    ///     all.extend_from_slice(payload?);
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(all, b"cb");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::for_each_payload`].
+    pub fn for_each_payload_of(
+        &self,
+        objects: &[Object<'_>],
+        take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        for_each_payload(objects.iter().copied(), self.reads_at_once(), Bytes::Archived, take)
+    }
+}
+
+/// Which bytes of an object are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bytes {
+    /// Those that were archived.
+    Archived,
+    /// Those that lie in its file, which may be packed. They are verified all the same.
+    Stored,
+    /// None: they are verified, piece by piece where they are many.
+    None,
+}
+
+/// The same of some objects, with so many reads at once.
+///
+/// # Errors
+/// As [`Listing::for_each_payload`].
+pub(crate) fn for_each_payload<'a>(
+    objects: impl Iterator<Item = Object<'a>> + Clone + Send,
+    reads_at_once: usize,
+    which: Bytes,
+    mut take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
+) -> Result<()> {
+    let mut runs = Runs(objects.peekable());
+    if reads_at_once == 1 || !runs.are_several() {
+        let mut buffer = Buffer::new();
+        for run in &mut runs {
+            buffer = Read::of(run, which, buffer).hand_over(&mut take)?;
+        }
+        return Ok(());
+    }
+    let queue = Queue::new(runs, which, AHEAD * reads_at_once);
+    std::thread::scope(|scope| {
+        // Whatever happens, nobody waits for what does not come.
+        let _end = End(&queue);
+        let begun = (0..reads_at_once).map(|_| std::thread::Builder::new().spawn_scoped(scope, || queue.work()));
+        if begun.flatten().count() == 0 {
+            let cause = "the system gives no thread to read with";
+            return Err(Error::new(Code::LimitExceeded, "listing", cause));
+        }
+        while let Some(read) = queue.next() {
+            let buffer = read.hand_over(&mut take)?;
+            queue.give_back(buffer);
+        }
+        Ok(())
+    })
+}
+
+/// Objects in their order, those together that lie side by side.
+struct Runs<'a, I: Iterator<Item = Object<'a>>>(Peekable<I>);
+
+impl<'a, I: Iterator<Item = Object<'a>> + Clone> Runs<'a, I> {
+    /// Whether one read does not bring them all.
+    fn are_several(&self) -> bool {
+        let mut runs = Runs(self.0.clone());
+        runs.next();
+        runs.next().is_some()
+    }
+}
+
+impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
+    type Item = Vec<Object<'a>>;
+
+    fn next(&mut self) -> Option<Vec<Object<'a>>> {
+        let first = self.0.next()?;
+        let (start, mut end) = (first.place().offset, first.place().offset + first.place().length);
+        let mut run = vec![first];
+        let mut unpacked = first.bytes();
+        while run.len() < READ_OBJECTS_MAX {
+            let next = self.0.next_if(|next| {
+                let place = next.place();
+                if unpacked.saturating_add(place.object_length()) > UNPACKED_BYTES_MAX {
+                    return false;
+                }
+                let gap = place.offset.checked_sub(end);
+                gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
+                    && place.offset + place.length - start <= READ_BYTES_MAX
+                    && next.file_name() == first.file_name()
+            });
+            let Some(next) = next else { break };
+            end = next.place().offset + next.place().length;
+            unpacked += next.bytes();
+            run.push(next);
+        }
+        Some(run)
+    }
+}
+
+/// Objects, and where their bytes are.
+struct Read<'a> {
+    bytes: u64,
+    objects: Vec<(Object<'a>, Result<Found>)>,
+    /// What was read.
+    buffer: Buffer,
+}
+
+/// The bytes of one object.
+enum Found {
+    /// As they were read.
+    Read(Range<usize>),
+    Unpacked(Vec<u8>),
+}
+
+impl<'a> Read<'a> {
+    fn of(run: Vec<Object<'a>>, which: Bytes, mut buffer: Buffer) -> Self {
+        let bytes = bytes_of(&run);
+        if let (Bytes::None, [object]) = (which, &run[..])
+            && object.place().length > READ_BYTES_MAX
+        {
+            let age = object.snapshot().check_age();
+            let found = object.verify_stored().and(age).map(|()| Found::Read(0..0));
+            let objects = vec![(*object, found)];
+            return Self { bytes, objects, buffer };
+        }
+        let read = read_run(&run, &mut buffer);
+        let age = run.first().map_or(Ok(()), |object| object.snapshot().check_age());
+        let objects = match (age, read) {
+            // Who outstays a snapshot may find anything, and is told only that.
+            (Err(expired), _) => run.into_iter().map(|object| (object, Err(expired.clone()))).collect(),
+            (Ok(()), Some(ranges)) => {
+                let verified = |(object, range): (Object<'a>, Range<usize>)| {
+                    (object, verified(&object, &buffer[range.clone()], range, which))
+                };
+                run.into_iter().zip(ranges).map(verified).collect()
+            }
+            (Ok(()), None) => read_each(run, which, &mut buffer),
+        };
+        Self { bytes, objects, buffer }
+    }
+
+    /// Gives the buffer back.
+    fn hand_over(self, take: &mut impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<Buffer> {
+        for (object, bytes) in self.objects {
+            match bytes {
+                Ok(Found::Read(range)) => take(object, Ok(&self.buffer[range]))?,
+                Ok(Found::Unpacked(bytes)) => take(object, Ok(&bytes))?,
+                Err(error) => take(object, Err(error))?,
+            }
+        }
+        Ok(self.buffer)
+    }
+}
+
+/// What was read of an object, from this range of the buffer: as it is, or unpacked.
+fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>, which: Bytes) -> Result<Found> {
+    if object.place().packed.is_none() {
+        return object.verify(read).map(|()| Found::Read(range));
+    }
+    match which {
+        Bytes::Archived => object.unpacked(read).map(Found::Unpacked),
+        Bytes::Stored | Bytes::None => object.verify_packed(read).map(|()| Found::Read(range)),
+    }
+}
+
+/// Where each has its bytes in the buffer, if one read brought them.
+fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>> {
+    let (first, last) = (run.first()?.place(), run.last()?.place());
+    let length = usize::try_from(last.offset + last.length - first.offset).ok()?;
+    if length > 0 {
+        // Of a file that is too short nothing is reserved.
+        let (file, name) = run.last()?.file().ok()?;
+        read_exact(&*file, name, buffer.room(length).ok()?, first.offset).ok()?;
+    } else {
+        buffer.room(0).ok()?;
+    }
+    let range = |object: &Object<'_>| {
+        let place = object.place();
+        let start = (place.offset - first.offset) as usize;
+        start..start + place.length as usize
+    };
+    Some(run.iter().map(range).collect())
+}
+
+/// One by one, so that each is told what is wrong with it.
+fn read_each<'a>(run: Vec<Object<'a>>, which: Bytes, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Found>)> {
+    buffer.clear();
+    let read = |object: Object<'a>| {
+        let start = buffer.len();
+        // Of an empty one there is perhaps no file.
+        let read = match object.place().length {
+            0 => Ok(()),
+            _ => object.read_stored(|length| buffer.more_room(length)).map(|_| ()),
+        };
+        let range = start..buffer.len();
+        let found = read.and_then(|()| verified(&object, &buffer[range.clone()], range, which));
+        (object, found)
+    };
+    run.into_iter().map(read).collect()
+}
+
+/// Reads on their way from those who read to the one who takes them, in their order.
+struct Queue<'a, I: Iterator<Item = Object<'a>>> {
+    state: Mutex<State<'a, I>>,
+    which: Bytes,
+    ahead_max: usize,
+    done: Condvar,
+    room: Condvar,
+}
+
+struct State<'a, I: Iterator<Item = Object<'a>>> {
+    runs: Runs<'a, I>,
+    begun: usize,
+    read: BTreeMap<usize, Read<'a>>,
+    taken: usize,
+    /// Bytes that were begun and not taken.
+    ahead_bytes: u64,
+    is_over: bool,
+    has_panicked: bool,
+    spare: Vec<Buffer>,
+}
+
+impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
+    fn new(runs: Runs<'a, I>, which: Bytes, ahead_max: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                runs,
+                begun: 0,
+                read: BTreeMap::new(),
+                taken: 0,
+                ahead_bytes: 0,
+                is_over: false,
+                has_panicked: false,
+                spare: Vec::new(),
+            }),
+            which,
+            ahead_max,
+            done: Condvar::new(),
+            room: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a, I>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads until there is nothing left, or nobody takes it.
+    fn work(&self) {
+        let _end = EndOfPanic(self);
+        loop {
+            let mut state = self.state();
+            while !state.is_over && state.is_ahead(self.ahead_max) {
+                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let run = if state.is_over { None } else { state.runs.next() };
+            let Some(run) = run else {
+                state.is_over = true;
+                self.done.notify_one();
+                return;
+            };
+            let (number, buffer) = (state.begun, state.spare.pop().unwrap_or_default());
+            state.begun += 1;
+            state.ahead_bytes = state.ahead_bytes.saturating_add(bytes_of(&run));
+            drop(state);
+            let read = Read::of(run, self.which, buffer);
+            self.state().read.insert(number, read);
+            self.done.notify_one();
+        }
+    }
+
+    /// The next one; none behind the last.
+    fn next(&self) -> Option<Read<'a>> {
+        let mut state = self.state();
+        loop {
+            let number = state.taken;
+            if let Some(read) = state.read.remove(&number) {
+                state.taken += 1;
+                state.ahead_bytes = state.ahead_bytes.saturating_sub(read.bytes);
+                self.room.notify_one();
+                return Some(read);
+            }
+            if state.is_over && (state.begun == state.taken || state.has_panicked) {
+                return None;
+            }
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        if buffer.len() as u64 <= READ_BYTES_MAX {
+            self.state().spare.push(buffer);
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = Object<'a>>> State<'a, I> {
+    fn is_ahead(&self, ahead_max: usize) -> bool {
+        let ahead = self.begun - self.taken;
+        ahead >= ahead_max || ahead > 0 && self.ahead_bytes >= AHEAD_BYTES_MAX
+    }
+}
+
+/// Bytes of a read, with what lies between objects, and those that are unpacked then.
+fn bytes_of(run: &[Object<'_>]) -> u64 {
+    let (Some(first), Some(last)) = (run.first(), run.last()) else {
+        return 0;
+    };
+    let read = last.place().offset + last.place().length - first.place().offset;
+    let unpacked = |object: &Object<'_>| Some(object.place().packed?.length);
+    run.iter().filter_map(unpacked).fold(read, u64::saturating_add)
+}
+
+/// Ends the work when it is dropped.
+struct End<'q, 'a, I: Iterator<Item = Object<'a>>>(&'q Queue<'a, I>);
+
+impl<'a, I: Iterator<Item = Object<'a>>> Drop for End<'_, 'a, I> {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+        self.0.room.notify_all();
+    }
+}
+
+/// A thread that panics does not keep the others waiting; the scope hands the panic on.
+struct EndOfPanic<'q, 'a, I: Iterator<Item = Object<'a>>>(&'q Queue<'a, I>);
+
+impl<'a, I: Iterator<Item = Object<'a>>> Drop for EndOfPanic<'_, 'a, I> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state().has_panicked = true;
+            self.0.state().is_over = true;
+            self.0.done.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use junctura_model::Schema;
+    use junctura_model::selector::testing::Random;
+
+    use super::*;
+    use crate::root::Root;
+    use crate::storage::{Disk, MemoryDisk};
+    use crate::{Commits, Layout, Store};
+
+    /// Objects of several datasets, one behind the other and not, empty ones and large ones.
+    fn filled(random: &mut Random) -> (Arc<dyn Disk>, Listing) {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, Commits::Appended, &Layout::default()).unwrap();
+        let store = Store::open_on(Arc::clone(&disk), || std::time::Duration::ZERO).unwrap();
+        let mut writer = store.writer().unwrap();
+        for number in 0..400 {
+            let bytes = match random.below(100) {
+                0 => READ_BYTES_MAX as usize + random.below(1000),
+                1..=9 => 0,
+                _ => random.below(100_000),
+            };
+            let payload = vec![number as u8; bytes];
+            let space = ["a", "b", "c"][random.below(3)];
+            let name = number.to_string();
+            writer.archive([("space", space), ("name", &name)], &payload).unwrap();
+            if random.below(50) == 0 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.flush().unwrap();
+        let listing = store.snapshot().unwrap().list("").unwrap();
+        (disk, listing)
+    }
+
+    fn indices(listing: &Listing, reads_at_once: usize) -> Vec<(usize, std::result::Result<(), Code>)> {
+        let mut found = Vec::new();
+        for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |object, payload| {
+            let is_right = |payload: &[u8]| assert!(payload == object.read().unwrap(), "{}", object.key());
+            found.push((object.index(), payload.map(is_right).map_err(|error| error.code())));
+            Ok(())
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn each_comes_once_and_in_order() {
+        for seed in 0..3 {
+            let (_, listing) = filled(&mut Random(seed));
+            for reads_at_once in [1, 2, 5] {
+                let expected: Vec<_> = (0..listing.len()).map(|index| (index, Ok(()))).collect();
+                assert_eq!(indices(&listing, reads_at_once), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_is_told_of_each_and_of_no_other() {
+        let (disk, listing) = filled(&mut Random(7));
+        let mut large = listing.iter().filter(|object| object.bytes() > 50_000);
+        let changed = large.next().unwrap();
+        let gone = large.find(|object| object.file_name() != changed.file_name()).unwrap();
+        let file = disk.open(changed.file_name()).unwrap();
+        file.write_at(b"x", changed.location().offset + 1).unwrap();
+        disk.remove(gone.file_name()).unwrap();
+        for reads_at_once in [1, 3] {
+            for (index, found) in indices(&listing, reads_at_once) {
+                let object = listing.get(index).unwrap();
+                let is_gone = object.file_name() == gone.file_name() && object.bytes() > 0;
+                let is_damaged = is_gone || index == changed.index();
+                assert_eq!(found, if is_damaged { Err(Code::Corrupt) } else { Ok(()) }, "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_takes_them_may_end_it() {
+        let (_, listing) = filled(&mut Random(8));
+        for reads_at_once in [1, 4] {
+            let mut left = 100;
+            let ended = for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
+                left -= 1;
+                let error = Error::new(Code::Interrupted, "test", "it was enough");
+                if left == 0 { Err(error) } else { Ok(()) }
+            });
+            assert_eq!(ended.unwrap_err().code(), Code::Interrupted);
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
+                    panic!("of who takes it")
+                })
+            }));
+            assert!(panicked.is_err());
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Files that objects were read from: they stay open, and mapped, for whoever reads from them next. A page that was entered into a map
+//! need not be entered again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashMap;
+use junctura_memory::FileMap;
+use junctura_model::Result;
+
+use crate::storage::{Disk, File, refused};
+
+/// Files that stay open when nobody reads from them.
+const FILES_MAX: usize = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Mutex<HashMap<Arc<str>, Opened>>);
+
+#[derive(Debug)]
+struct Opened {
+    file: Arc<dyn File>,
+    /// What it was opened for: the bytes before this one are committed.
+    end: u64,
+    map: Option<Arc<FileMap>>,
+}
+
+impl Opened {
+    /// Maps last without the file that they are of.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.file) > 1
+    }
+}
+
+impl Files {
+    /// A file of which the bytes before `end` are committed.
+    ///
+    /// # Errors
+    /// What opening it says.
+    pub(crate) fn open(&self, disk: &dyn Disk, name: &Arc<str>, end: u64) -> Result<Arc<dyn File>> {
+        if let Some(known) = self.all().get(name).filter(|known| known.end >= end) {
+            return Ok(Arc::clone(&known.file));
+        }
+        // Nobody waits for it who reads from others.
+        let opened = disk.open_committed(name, end);
+        let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
+        let mut files = self.all();
+        if files.len() >= FILES_MAX {
+            files.retain(|_, opened| opened.is_used());
+        }
+        let opened = Opened {
+            file: Arc::clone(&file),
+            end,
+            map: None,
+        };
+        files.insert(Arc::clone(name), opened);
+        Ok(file)
+    }
+
+    /// A map that reaches to this byte of a file, where there can be one.
+    pub(crate) fn map(&self, name: &str, file: &Arc<dyn File>, end: u64) -> Option<Arc<FileMap>> {
+        let mut files = self.all();
+        // Somebody may have closed it meanwhile.
+        let Some(opened) = files.get_mut(name) else {
+            return file.map().map(Arc::new);
+        };
+        let reaches = |map: &Arc<FileMap>| map.bytes() >= end;
+        if !opened.map.as_ref().is_some_and(reaches) {
+            opened.map = file.map().map(Arc::new);
+        }
+        opened.map.clone().filter(reaches)
+    }
+
+    /// Closes a file that is not what it was: it may have been put right under the same name.
+    pub(crate) fn close(&self, name: &str) {
+        self.all().remove(name);
+    }
+
+    /// Closes those of which nothing is left, so that the system has their space once they are removed.
+    pub(crate) fn close_emptied<T>(&self, emptied: &BTreeMap<Arc<str>, T>) {
+        if !emptied.is_empty() {
+            self.all().retain(|name, _| !emptied.contains_key(name));
+        }
+    }
+
+    /// Closes all.
+    pub(crate) fn close_all(&self) {
+        self.all().clear();
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Opened>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,67 @@
+//! Which datasets' objects are packed, and how: what the root of a store says.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, RecordRef, Result, Schema, Selector, SelectorSet};
+
+use super::Compression;
+use crate::query::snapshot::asks_beyond;
+
+/// How the objects of some datasets are packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packing {
+    /// Which datasets: a selector that asks only for attributes of the first level of a key. An empty one matches all.
+    pub datasets: String,
+    /// How.
+    pub compression: Compression,
+}
+
+impl From<Compression> for Packing {
+    /// Of all datasets.
+    fn from(compression: Compression) -> Self {
+        let datasets = String::new();
+        Self { datasets, compression }
+    }
+}
+
+/// The same, for the schemas of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    /// Of each schema those datasets, if it can have some.
+    of_schemas: Vec<Option<Selector>>,
+    compression: Compression,
+}
+
+impl Rule {
+    /// # Errors
+    /// `InvalidSelector` for what is no selector; `InvalidArgument` for one that asks for more than a dataset has in each schema.
+    pub(crate) fn new(packing: &Packing, schemas: &[Arc<Schema>]) -> Result<Self> {
+        let set = SelectorSet::parse(&packing.datasets, schemas)?;
+        let of_schema = |(index, schema): (usize, &Arc<Schema>)| {
+            let selector = set.of(index)?;
+            let is_of_datasets = !asks_beyond(&selector.question(), schema.level_ends()[0]);
+            is_of_datasets.then(|| selector.clone())
+        };
+        let of_schemas: Vec<Option<Selector>> = schemas.iter().enumerate().map(of_schema).collect();
+        if of_schemas.iter().all(Option::is_none) {
+            let cause =
+                "it asks for an attribute that is not of the first level of a key, by which objects lie together";
+            let selector = format!("compression of {:?}", packing.datasets);
+            return Err(Error::new(Code::InvalidArgument, selector, cause));
+        }
+        let compression = packing.compression;
+        Ok(Self {
+            of_schemas,
+            compression,
+        })
+    }
+
+    /// How the objects of a dataset are packed: by the first rule that it matches. `key`: the first level of its key, as a record.
+    pub(crate) fn compression(rules: &[Self], schema: usize, key: RecordRef<'_>) -> Option<Compression> {
+        let matches = |rule: &&Self| {
+            let selector = rule.of_schemas.get(schema).and_then(Option::as_ref);
+            selector.is_some_and(|selector| selector.matches(key))
+        };
+        rules.iter().find(matches).map(|rule| rule.compression)
+    }
+}

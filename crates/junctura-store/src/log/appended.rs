@@ -1,0 +1,443 @@
+//! The commit log of a store on a local file system: a file that every writer appends to, in an order that is everybody's, and when it
+//! is long another one behind it.
+//!
+//! A kernel's lock is held while a record is written, and not while it is made last: any sync covers all that stands before. A
+//! death gives the lock back, and may leave a torn record at the end, which the next writer cuts off. Readers take no lock; they
+//! end at the first record that is not whole, and sync before they believe what they have read: nothing is visible that could
+//! still be lost. Flushes of one process that meet are written, and synced, together.
+//!
+//! Beside each file a mark says up to where it has been synced, at least. A record before it that is not whole was never torn: it is
+//! damaged, and so nothing is cut off, and nobody takes what stands before it for all that there is.
+//!
+//! The last record of a file that is long says which commit is the next one, and by that which file has it ([`LogFile`]): nobody writes there, or believes
+//! what is there, before that record lasts. Old files are removed some day; who comes back after that begins with the newest checkpoint.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Result};
+
+use super::log_file::{LogFile, Walked, name_of};
+use super::{Failed, Order, Position, Record, Take, Written, end_of, is_late, too_late};
+use crate::catalogue::checkpoint::Checkpoint;
+use crate::log::frame;
+use crate::storage::Disk;
+
+/// A file that has so many bytes is not written on.
+const FILE_BYTES_MAX: u64 = if cfg!(test) { 128 << 10 } else { 64 << 20 };
+/// The number of the first file.
+const FIRST: u64 = 1;
+/// Files that stay open.
+const OPEN_MAX: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Appended {
+    disk: Arc<dyn Disk>,
+    clock: fn() -> Duration,
+    open: Mutex<Vec<Arc<LogFile>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The last end that is known here.
+    tail: Position,
+    /// The last file that was synced by this process, and up to where.
+    synced: (u64, u64),
+}
+
+/// What an attempt to write has brought.
+enum Attempt {
+    /// Behind what was written, and behind what stands there now; whether it may have come too late.
+    Written(Position, u64, bool),
+    /// One of the records is too old now.
+    Late(Duration),
+    /// The log goes on elsewhere, behind this byte.
+    GoesOn(Position, u64),
+}
+
+impl Appended {
+    /// Makes an empty one, if there is none.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(super) fn create(disk: &dyn Disk) -> Result<()> {
+        LogFile::create(disk, FIRST)
+    }
+
+    pub(super) fn new(disk: Arc<dyn Disk>, clock: fn() -> Duration) -> Self {
+        Self {
+            disk,
+            clock,
+            open: Mutex::default(),
+            known: Mutex::new(Known {
+                tail: Position {
+                    log: FIRST,
+                    ..Position::default()
+                },
+                synced: (0, 0),
+            }),
+        }
+    }
+
+    /// The file whose first commit has this number.
+    ///
+    /// # Errors
+    /// `NotFound` when it has been removed; what the system refuses.
+    fn file(&self, first: u64) -> Result<Arc<LogFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = open.iter().find(|file| file.first == first) {
+            return Ok(Arc::clone(known));
+        }
+        let file = Arc::new(LogFile::open(&*self.disk, first)?);
+        open.truncate(OPEN_MAX - 1);
+        open.insert(0, Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn forget(&self, first: u64) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|file| file.first != first);
+    }
+
+    /// The file where the last end lies that is known; where it has been removed, that of the newest checkpoint.
+    fn last(&self) -> Result<(Arc<LogFile>, Known)> {
+        let known = *self.known();
+        match self.file(known.tail.log) {
+            Err(error) if error.code() == Code::NotFound => {}
+            file => return file.map(|file| (file, known)),
+        }
+        let gone = || {
+            Error::new(
+                Code::Corrupt,
+                name_of(known.tail.log),
+                "it is gone, and no checkpoint is newer",
+            )
+        };
+        let newest = Checkpoint::newest(&*self.disk)?.map(|checkpoint| checkpoint.position());
+        let tail = newest.filter(|newest| newest.log > known.tail.log).ok_or_else(gone)?;
+        let file = self.file(tail.log)?;
+        let mut known = self.known();
+        known.tail = tail;
+        Ok((file, *known))
+    }
+
+    fn attempt(
+        &self,
+        file: &LogFile,
+        batch: &mut Vec<Record>,
+        known: Position,
+    ) -> std::result::Result<Attempt, Failed> {
+        let mut tail = known;
+        let marked = file.marked()?;
+        let length = file.length_from(tail.end)?;
+        let walked = file.walk_until(&mut tail, length, &mut |_| Ok(()))?;
+        file.check_tail(walked, tail.number, marked)?;
+        if let Some(next) = walked.next {
+            return Ok(Attempt::GoesOn(next, walked.end));
+        }
+        if length > tail.end {
+            file.cut(tail.end)?;
+        }
+        // Whoever had the lock before may have kept it for long.
+        if batch.iter().any(|record| record.term.is_some()) {
+            let now = (self.clock)();
+            if is_late(batch, now) {
+                return Ok(Attempt::Late(now));
+            }
+        }
+        let end_of_term = end_of(batch);
+        let mut bytes = Vec::new();
+        let number = tail.number + batch.len() as u64;
+        for mut record in batch.drain(..) {
+            let place = tail.end + bytes.len() as u64;
+            frame::close(&mut record.bytes, 0, record.kind, place)?;
+            if bytes.is_empty() {
+                bytes = record.bytes;
+            } else {
+                bytes.extend_from_slice(&record.bytes);
+            }
+        }
+        file.write(&bytes, tail.end)?;
+        let is_too_late = end_of_term.is_some_and(|end| (self.clock)() > end);
+        let end = tail.end + bytes.len() as u64;
+        let tail = Position { end, number, ..tail };
+        Ok(Attempt::Written(tail, self.closed(file, tail), is_too_late))
+    }
+
+    /// Lets the log go on elsewhere when a file is long. Where that cannot be, it is written on. Says where what stands there ends.
+    fn closed(&self, file: &LogFile, tail: Position) -> u64 {
+        if tail.end < FILE_BYTES_MAX {
+            return tail.end;
+        }
+        let next = tail.number + 1;
+        // Whoever was here before and has died may have made it; nobody has written to it.
+        let closed = LogFile::create(&*self.disk, next).and_then(|()| file.close(tail.end, next));
+        closed.unwrap_or(tail.end)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// A file is synced up to here, and goes on there.
+    fn learn(&mut self, log: u64, end: u64, tail: Position) {
+        self.synced = self.synced.max((log, end));
+        if (self.tail.log, self.tail.end) < (tail.log, tail.end) {
+            self.tail = tail;
+        }
+    }
+
+    /// Up to where a file is synced.
+    fn synced_of(&self, log: u64) -> u64 {
+        if self.synced.0 == log { self.synced.1 } else { 0 }
+    }
+}
+
+impl Order for Appended {
+    fn write(&self, batch: &mut Vec<Record>) -> Written {
+        loop {
+            let (file, known) = self.last().map_err(Failed::Clean)?;
+            file.lock().map_err(Failed::Clean)?;
+            let tried = self.attempt(&file, batch, known.tail);
+            let unlocked = file.unlock();
+            if matches!(&tried, Err(Failed::Clean(error)) if error.code() == Code::NotFound) && !batch.is_empty() {
+                // It was removed while it was open here.
+                self.forget(file.first);
+                continue;
+            }
+            let (tail, end, is_written, is_too_late) = match tried? {
+                Attempt::Written(tail, end, is_too_late) => (tail, end, true, is_too_late),
+                Attempt::GoesOn(next, end) => (next, end, false, false),
+                Attempt::Late(at) => return Err(unlocked.map_or_else(Failed::Clean, |()| Failed::Late(at))),
+            };
+            let unknown = |error: Error| {
+                if is_written {
+                    Failed::Unknown(error)
+                } else {
+                    Failed::Clean(error)
+                }
+            };
+            unlocked.map_err(unknown)?;
+            file.sync(known.synced_of(file.first), end).map_err(unknown)?;
+            self.known().learn(file.first, end, tail);
+            file.set_mark(end);
+            if is_too_late {
+                return Err(Failed::Unknown(too_late(&file.name)));
+            }
+            if is_written {
+                return Ok(tail);
+            }
+        }
+    }
+
+    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+        from.log = from.log.max(FIRST);
+        loop {
+            let file = self.file(from.log)?;
+            let marked = file.marked()?;
+            let length = file.length_from(from.end)?;
+            let began = from.end;
+            let walked: Walked = file.walk_until(from, length, take)?;
+            file.check_tail(walked, from.number, marked)?;
+            // Synced after it was read: what was there by then is on the disk now.
+            if (file.first, walked.end) > self.known().synced {
+                file.sync(began, walked.end)?;
+            }
+            *from = walked.next.unwrap_or(*from);
+            self.known().learn(file.first, walked.end, *from);
+            if walked.next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check(&self, _number: u64) -> Result<()> {
+        // What follows the last whole record was never whole.
+        Ok(())
+    }
+
+    fn name(&self, at: Position) -> String {
+        name_of(at.log.max(FIRST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use junctura_model::Schema;
+
+    use super::super::first_of;
+    use crate::root::{Ages, Root};
+    use crate::storage::{Disk, MemoryDisk};
+    use crate::writer::Writer;
+    use crate::{Commits, Store};
+
+    use super::*;
+
+    thread_local! {
+        /// Seconds by which the clock of this test's stores is ahead of that of their disk.
+        static AHEAD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn clock() -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(AHEAD.get())
+    }
+
+    const AGE: u64 = 100_000;
+
+    fn store() -> (Arc<dyn Disk>, Store) {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let age = Duration::from_secs(AGE);
+        let ages = Ages {
+            snapshot_max: age,
+            unflushed_max: age,
+        };
+        let schemas = [Schema::builtin("free").unwrap()];
+        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
+        let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
+        (disk, store)
+    }
+
+    fn open(disk: &Arc<dyn Disk>) -> Store {
+        Store::open_on(Arc::clone(disk), clock).unwrap()
+    }
+
+    fn archive(writer: &mut Writer, number: u64) -> u64 {
+        let payload = vec![number as u8; 3000];
+        writer.archive([("name", &*number.to_string())], &payload).unwrap();
+        writer.flush().unwrap().commit
+    }
+
+    fn logs(disk: &Arc<dyn Disk>) -> Vec<u64> {
+        let names = disk.list("log").unwrap();
+        let mut logs: Vec<u64> = names
+            .iter()
+            .filter_map(|name| first_of(&format!("log/{name}")))
+            .collect();
+        logs.sort_unstable();
+        logs
+    }
+
+    fn shown(store: &Store) -> Vec<(String, u64, Vec<u8>)> {
+        let listing = store.snapshot().unwrap().list_all("").unwrap();
+        listing
+            .iter()
+            .map(|object| (object.key(), object.commit(), object.read().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn it_goes_on_in_another_file() {
+        let (disk, store) = store();
+        let (other, mut writers) = (open(&disk), [store.writer().unwrap(), open(&disk).writer().unwrap()]);
+        for number in 0..300 {
+            assert_eq!(archive(&mut writers[number as usize % 2], number), number + 1);
+            if number % 70 == 0 {
+                assert_eq!(shown(&other).len() as u64, number + 1);
+            }
+        }
+        assert!(logs(&disk).len() > 5, "{:?}", logs(&disk));
+        let expected = shown(&store);
+        assert_eq!(expected.len(), 300);
+        assert_eq!(shown(&other), expected);
+        assert_eq!(shown(&open(&disk)), expected);
+        assert_eq!(archive(&mut open(&disk).writer().unwrap(), 300), 301);
+    }
+
+    #[test]
+    fn old_files_go_and_whoever_comes_back_goes_on() {
+        let (disk, store) = store();
+        let idle = open(&disk);
+        let mut idle_writer = open(&disk).writer().unwrap();
+        archive(&mut idle_writer, 0);
+        assert_eq!(shown(&idle).len(), 1);
+        let mut writer = store.writer().unwrap();
+        for number in 1..300 {
+            archive(&mut writer, number);
+        }
+        let seen = store.snapshot().unwrap().list("").unwrap();
+        let expected = shown(&store);
+        store.checkpoint().unwrap();
+        let gathered = store.gather(|_, _| true).unwrap();
+        assert!(gathered.objects > 250, "{gathered:?}");
+        let before = logs(&disk);
+        assert!(store.compact().unwrap().removed.is_empty());
+        assert_eq!(logs(&disk), before);
+        for object in &seen {
+            object.read().unwrap();
+        }
+        AHEAD.set(AHEAD.get() + 3 * AGE);
+        // Whoever begins now begins there.
+        archive(&mut store.writer().unwrap(), 300);
+        store.compact().unwrap();
+        AHEAD.set(AHEAD.get() + 3 * AGE);
+        store.compact().unwrap();
+        assert_eq!(logs(&disk).first(), before.last());
+        assert_eq!(disk.list("log").unwrap().len(), 2 * logs(&disk).len());
+        // Whoever would have made the store does not bring its beginning back.
+        let schemas = [Schema::builtin("free").unwrap()];
+        let made = Root::create(&*disk, &schemas, Commits::Appended, &Ages::default().into());
+        assert_eq!(made.unwrap_err().code(), Code::AlreadyExists);
+        assert_eq!(logs(&disk).first(), before.last());
+        let mut all = expected;
+        all.extend(shown(&store).pop());
+        for store in [&store, &idle, &open(&disk)] {
+            assert_eq!(shown(store), all);
+        }
+        let last = store.snapshot().unwrap().commit();
+        assert_eq!(archive(&mut idle_writer, 301), last + 1);
+        assert_eq!(archive(&mut idle.writer().unwrap(), 302), last + 2);
+        assert_eq!(shown(&store).len(), 303);
+    }
+
+    #[test]
+    fn a_file_that_is_lost_is_told_whoever_reads_or_writes() {
+        let (disk, store) = store();
+        let mut writer = store.writer().unwrap();
+        for number in 0..100 {
+            archive(&mut writer, number);
+        }
+        let second = logs(&disk)[1];
+        disk.remove(&name_of(second)).unwrap();
+        for store in [open(&disk), open(&disk)] {
+            let error = store.snapshot().unwrap_err();
+            assert_eq!(
+                (error.code(), error.subject()),
+                (Code::Corrupt, &*name_of(second)),
+                "{error}"
+            );
+            let mut writer = store.writer().unwrap();
+            writer.archive([("name", "late")], b"").unwrap();
+            assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
+        }
+    }
+
+    #[test]
+    fn a_file_that_goes_on_in_itself_is_damaged() {
+        let (disk, store) = store();
+        LogFile::open(&*disk, FIRST).unwrap().close(0, FIRST).unwrap();
+        assert_eq!(store.snapshot().unwrap_err().code(), Code::Corrupt);
+        let mut writer = store.writer().unwrap();
+        writer.archive([("name", "late")], b"").unwrap();
+        assert_eq!(writer.flush().unwrap_err().code(), Code::Corrupt);
+    }
+
+    #[test]
+    fn a_file_that_somebody_made_and_did_not_name_is_not_in_the_way() {
+        let (disk, store) = store();
+        let mut writer = store.writer().unwrap();
+        for first in 2..60 {
+            LogFile::create(&*disk, first).unwrap();
+        }
+        for number in 0..100 {
+            assert_eq!(archive(&mut writer, number), number + 1);
+        }
+        assert_eq!(shown(&open(&disk)).len(), 100);
+    }
+}

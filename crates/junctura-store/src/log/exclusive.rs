@@ -1,0 +1,485 @@
+//! Commits on file systems whose locks cannot be trusted, and on object stores: an object each, whose name is given only once.
+//!
+//! ```text
+//!   commits/00000000000000000001    commits 1 and 2, which were flushed together
+//!   commits/00000000000000000003    commit 3
+//! ```
+//! An object is named by the number of its first commit, and has all of its bytes as soon as it has its name. Who commits tries the
+//! number behind all that he knows; who finds it taken reads on, and tries the next free one. So each loss is somebody's gain, and
+//! there is no lock that a death could leave behind. Nobody takes a number before the one in front of it is known to last: there
+//! are no gaps, whatever the power takes along.
+//!
+//! Old objects are removed some day, one here and one there, and then a name is free that was given. What is removed has been covered by a checkpoint for
+//! twice an age of the store, and there is always a newer one. So who found within the last age that nothing stood behind a commit may believe what he
+//! finds there now, or take its number; who was away for longer asks for the newest checkpoint ([`Exclusive::knows_all_behind`]), and
+//! where that is a later one he begins anew with it. Who was stopped just before he took a number finds out afterwards ([`Exclusive::may_be_stray`]).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use junctura_model::{Code, Error, Result};
+
+use super::{Failed, Order, Position, Record, Said, Take, Trust, Written, end_of, is_late, too_late};
+use crate::catalogue::checkpoint::{self, Checkpoint};
+use crate::log::frame::{self, FRAME_BYTES, Found};
+use crate::storage::{Disk, Draft, refused};
+
+/// Where they lie.
+pub(crate) const FOLDER: &str = "commits";
+/// The first record of an object: 16 random bytes, so that none is like another, and how many commits it has.
+const HEAD: u32 = 0;
+/// An object that somebody wrote has no more: commits that are written together, of which the last may be as long as any.
+const OBJECT_BYTES_MAX: u64 = 512 << 20;
+/// Numbers that one flush may lose before it gives up.
+const TRIES_MAX: u32 = 10_000;
+/// Losses of one flush after which the end is looked for in a list.
+const LOSSES_ONE_BY_ONE: u32 = 2;
+/// No wait for the next number is longer.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Nor is it longer than the time of so many attempts.
+const CROWD_MAX: u32 = 256;
+/// Objects that are asked for one by one before a list is worth it.
+const FOUND_ONE_BY_ONE: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Exclusive {
+    disk: Arc<dyn Disk>,
+    trust: Trust,
+    /// The last commit that is known here to last.
+    tail: Mutex<Position>,
+    /// How many seem to commit at the same time: twice as many with each number that is lost, fewer with each that is taken.
+    crowd: AtomicU32,
+}
+
+/// What one attempt to take a number brought.
+enum Tried {
+    /// Nothing behind it was there at this time.
+    Taken(Duration),
+    /// It belongs to somebody else.
+    Lost,
+}
+
+impl Exclusive {
+    pub(super) fn new(disk: Arc<dyn Disk>, trust: Trust) -> Self {
+        Self {
+            disk,
+            trust,
+            tail: Mutex::default(),
+            crowd: AtomicU32::new(1),
+        }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Position> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, end: Position) {
+        let mut tail = self.tail();
+        if (end.number, end.as_of) > (tail.number, tail.as_of) {
+            *tail = end;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        (self.trust.clock)()
+    }
+
+    /// Whether nothing behind a position that was not there when it was learnt can be gone already.
+    fn is_fresh(&self, known: Position) -> bool {
+        // A clock that was set back says nothing.
+        let age = known.as_of.and_then(|as_of| self.now().checked_sub(as_of));
+        age.is_some_and(|age| age <= self.trust.age_max)
+    }
+
+    /// Whether nothing behind a position was gone when it was looked for. To be asked afterwards, however long that took.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    fn knows_all_behind(&self, known: Position) -> Result<bool> {
+        Ok(self.is_fresh(known) || checkpoint::newest_commit(&*self.disk)? <= known.number)
+    }
+
+    /// Takes the first number that is free.
+    fn publish(&self, draft: &Draft, batch: &[Record]) -> Written {
+        let end_of_term = end_of(batch);
+        let mut tail = *self.tail();
+        let mut crowd = self.crowd.load(Ordering::Relaxed);
+        for losses in 0..TRIES_MAX {
+            tail = self.trusted(tail).map_err(Failed::Clean)?;
+            let now = self.now();
+            if is_late(batch, now) {
+                return Err(Failed::Late(now));
+            }
+            let began = Instant::now();
+            match self.attempt(draft, tail, end_of_term)? {
+                Tried::Taken(at) => {
+                    let end = behind(tail.number + batch.len() as u64, Some(at));
+                    self.learn(end);
+                    self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
+                    return Ok(end);
+                }
+                Tried::Lost => {
+                    crowd = (crowd * 2).min(CROWD_MAX);
+                    wait(began.elapsed() * crowd).map_err(Failed::Clean)?;
+                    tail = self.behind(tail, losses).map_err(Failed::Clean)?;
+                }
+            }
+        }
+        let cause = format!("{TRIES_MAX} commits of others came first");
+        Err(Failed::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
+    }
+
+    /// Tries to take the number behind this one.
+    fn attempt(
+        &self,
+        draft: &Draft,
+        tail: Position,
+        end_of_term: Option<Duration>,
+    ) -> std::result::Result<Tried, Failed> {
+        let name = name_of(tail.number + 1);
+        let at = self.now();
+        match self.disk.publish(draft, &name) {
+            Ok(()) => {
+                let was_in_time = self.is_fresh(tail);
+                let is_too_late = end_of_term.is_some_and(|end| self.now() > end);
+                let synced = self.disk.sync_names(FOLDER);
+                synced.map_err(|error| Failed::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
+                if !was_in_time && self.may_be_stray(tail.number + 1).map_err(Failed::Unknown)? {
+                    let cause = "it took so long that the number may have been given before: then nobody reads it";
+                    return Err(Failed::Unknown(Error::new(Code::Unavailable, name, cause)));
+                }
+                if is_too_late {
+                    return Err(Failed::Unknown(too_late(&name)));
+                }
+                Ok(Tried::Taken(at))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Tried::Lost),
+            // Whoever compacts takes a draft of so long ago for what a dead writer has left.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let cause = "it took so long that others have removed its draft";
+                Err(Failed::Clean(Error::new(Code::Expired, name, cause)))
+            }
+            // It was asked for, and nobody said what became of it.
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                Err(Failed::Unknown(refused(name, "cannot be written", &error)))
+            }
+            Err(error) => Err(Failed::Clean(refused(name, "cannot be written", &error))),
+        }
+    }
+
+    /// Whether a number that was just taken may have been given before to what has been removed since. It may not be that: others
+    /// may have read what was written, and made a checkpoint of it, before its writer came to ask.
+    fn may_be_stray(&self, number: u64) -> Result<bool> {
+        let before = self.now().saturating_sub(self.trust.age_max);
+        let mut names = checkpoint::names(&*self.disk)?;
+        names.retain(|name| checkpoint::commit_of(name) >= number);
+        for name in names {
+            match Checkpoint::read(&*self.disk, &name) {
+                Ok(checkpoint) if !checkpoint.is_before(before) => {}
+                Ok(_) => return Ok(true),
+                // It goes when the next one is old, too.
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// A position behind which a number may be taken now: this one, or the end.
+    fn trusted(&self, tail: Position) -> Result<Position> {
+        match tail.as_of {
+            _ if self.is_fresh(tail) => Ok(tail),
+            Some(_) => self.behind(tail, LOSSES_ONE_BY_ONE),
+            None => self.end(),
+        }
+    }
+
+    /// Behind the last commit, wherever that is.
+    fn end(&self) -> Result<Position> {
+        loop {
+            let newest = checkpoint::newest_commit(&*self.disk)?;
+            if let Some(end) = self.listed_end(behind(newest, None))? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Behind the last commit behind this one.
+    fn behind(&self, tail: Position, losses: u32) -> Result<Position> {
+        let found = if losses >= LOSSES_ONE_BY_ONE {
+            self.listed_end(tail)?
+        } else {
+            let mut end = tail;
+            self.read_on(tail, &mut end, &mut |_| Ok(()))?.then_some(end)
+        };
+        match found {
+            Some(end) => Ok(end),
+            None => self.end(),
+        }
+    }
+
+    /// Behind the last commit behind this one; none where some of them may be gone. Of the objects, the last one that a list shows is
+    /// read: all before it have been there, since its number was taken.
+    fn listed_end(&self, tail: Position) -> Result<Option<Position>> {
+        let listed = self.disk.list_after(FOLDER, leaf(&name_of(tail.number)));
+        let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+        let last = listed.iter().filter_map(|name| number_of(name)).max();
+        let mut end = last.map_or(tail, |last| behind(last - 1, None));
+        Ok(self.read_on(tail, &mut end, &mut |_| Ok(()))?.then_some(end))
+    }
+
+    /// Reads what stands behind a position; false where some of what stood behind `known` may be gone, and then what was read
+    /// is not to be believed.
+    fn read_on(&self, known: Position, from: &mut Position, take: Take<'_>) -> Result<bool> {
+        let began = from.number;
+        let walked = self.walk(from, take);
+        if !self.knows_all_behind(known)? {
+            return Ok(false);
+        }
+        from.as_of = Some(walked?);
+        if from.number > began.max(self.tail().number) {
+            // What was there by then lasts now.
+            let synced = self.disk.sync_names(FOLDER);
+            synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
+        }
+        self.learn(*from);
+        Ok(true)
+    }
+
+    /// Hands over what follows. Says when it looked for the last time.
+    fn walk(&self, from: &mut Position, take: Take<'_>) -> Result<Duration> {
+        let mut ahead = BTreeMap::new();
+        let mut found = 0;
+        let mut asks_ahead = true;
+        loop {
+            if found >= FOUND_ONE_BY_ONE && asks_ahead && ahead.is_empty() {
+                ahead = self.ahead(from.number)?;
+                asks_ahead = !ahead.is_empty();
+            }
+            let at = self.now();
+            let name = name_of(from.number + 1);
+            let bytes = match ahead.remove(&name) {
+                Some(bytes) => bytes,
+                None => match self.object(&name)? {
+                    Some(bytes) => bytes,
+                    None if ahead.is_empty() => return Ok(at),
+                    None => return Err(gap(name)),
+                },
+            };
+            take_all(&name.into(), &bytes, from, take)?;
+            found += 1;
+        }
+    }
+
+    /// What a name has, if there is one.
+    fn object(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        match self.disk.read(name, OBJECT_BYTES_MAX) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => match refused(name, "cannot be read", &error) {
+                error if error.code() == Code::NotFound => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Objects behind a number, where asking for many at once is quicker.
+    fn ahead(&self, number: u64) -> Result<BTreeMap<String, Vec<u8>>> {
+        let found = self.disk.ahead(FOLDER, leaf(&name_of(number)), OBJECT_BYTES_MAX);
+        let found = found.map_err(|error| refused(FOLDER, "cannot be read", &error))?;
+        Ok(found.into_iter().collect())
+    }
+}
+
+impl Order for Exclusive {
+    fn write(&self, batch: &mut Vec<Record>) -> Written {
+        let draft = object_of(batch).map_err(Failed::Clean)?;
+        let staged = self.disk.stage(&draft);
+        let written = match staged {
+            Ok(()) => self.publish(&draft, batch),
+            Err(error) => Err(Failed::Clean(refused(&*draft.beside, "cannot be written", &error))),
+        };
+        if written.is_err() {
+            self.disk.discard(&draft);
+        }
+        written
+    }
+
+    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+        let known = *from;
+        if self.read_on(known, from, take)? {
+            return Ok(());
+        }
+        let cause = "it may have been removed since, and a newer checkpoint has it";
+        Err(Error::new(Code::NotFound, name_of(known.number + 1), cause))
+    }
+
+    fn check(&self, number: u64) -> Result<()> {
+        let next = name_of(number + 1);
+        let listed = self.disk.list_after(FOLDER, leaf(&name_of(number)));
+        let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
+        let has_later = listed.iter().any(|name| number_of(name).is_some());
+        // What a checkpoint covers may be gone.
+        if has_later && self.object(&next)?.is_none() && checkpoint::newest_commit(&*self.disk)? <= number {
+            return Err(gap(next));
+        }
+        Ok(())
+    }
+
+    fn name(&self, _: Position) -> String {
+        FOLDER.to_owned()
+    }
+}
+
+fn behind(number: u64, as_of: Option<Duration>) -> Position {
+    Position {
+        number,
+        as_of,
+        ..Position::default()
+    }
+}
+
+fn gap(name: String) -> Error {
+    Error::new(Code::Corrupt, name, "it is gone, and later ones are there")
+}
+
+fn name_of(number: u64) -> String {
+    format!("{FOLDER}/{number:020}")
+}
+
+fn leaf(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, leaf)| leaf)
+}
+
+/// The number that an object's name in the folder says.
+fn number_of(leaf: &str) -> Option<u64> {
+    let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
+    let number = leaf.parse().ok().filter(|_| is_one);
+    number.filter(|&number| (1..=u64::MAX / 2).contains(&number))
+}
+
+/// The number of its first commit, if a file of the store is such an object.
+pub(crate) fn object_number(path: &str) -> Option<u64> {
+    number_of(path.strip_prefix(FOLDER)?.strip_prefix('/')?)
+}
+
+/// One object of some commits, which stay as they are.
+fn object_of(batch: &mut [Record]) -> Result<Draft> {
+    let id = crate::random()?;
+    let mut bytes = Vec::new();
+    frame::open(&mut bytes);
+    bytes.extend_from_slice(&id);
+    bytes.extend_from_slice(&(batch.len() as u32).to_le_bytes());
+    frame::close(&mut bytes, 0, HEAD, 0)?;
+    for record in batch {
+        frame::close(&mut record.bytes, 0, record.kind, bytes.len() as u64)?;
+        bytes.extend_from_slice(&record.bytes);
+    }
+    let beside = format!("{FOLDER}/.{}", crate::hex(&id));
+    Ok(Draft { beside, bytes })
+}
+
+/// Hands over all commits of an object. It was whole before it had its name: whatever is not whole in it is damaged.
+fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut Position, take: Take<'_>) -> Result<()> {
+    let damaged = || Error::new(Code::Corrupt, &**name, "its bytes are not what was written");
+    let record_at = |at: usize| match frame::read(&bytes[at..], at as u64) {
+        Found::Whole(record) => Ok((record.kind, record.payload)),
+        _ => Err(damaged()),
+    };
+    let (HEAD, head) = record_at(0)? else {
+        return Err(damaged());
+    };
+    let count = head
+        .get(16..)
+        .and_then(|count| count.first_chunk())
+        .map(|count| u32::from_le_bytes(*count));
+    let mut at = FRAME_BYTES + head.len();
+    for _ in 0..count.filter(|&count| count > 0).ok_or_else(damaged)? {
+        let (kind, payload) = record_at(at)?;
+        take(&Said {
+            number: from.number + 1,
+            kind,
+            payload,
+            file: name,
+            at: (at + FRAME_BYTES) as u64,
+        })?;
+        from.number += 1;
+        at += FRAME_BYTES + payload.len();
+    }
+    if at == bytes.len() { Ok(()) } else { Err(damaged()) }
+}
+
+/// Lets others go first who lost the same number, a random part of a time: meanwhile more flushes gather here.
+fn wait(longest: Duration) -> Result<()> {
+    let share = f64::from(crate::random()?[0]) / 255.0;
+    let until = Instant::now() + longest.min(WAIT_MAX).mul_f64(share);
+    // It may wake too early.
+    while let Some(left) = until
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+    {
+        thread::park_timeout(left);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(text: &[u8]) -> Record {
+        let mut bytes = Vec::new();
+        frame::open(&mut bytes);
+        bytes.extend_from_slice(text);
+        Record {
+            kind: 1,
+            bytes,
+            term: None,
+        }
+    }
+
+    fn said(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut all = Vec::new();
+        let mut from = behind(6, None);
+        take_all(&"commits/7".into(), bytes, &mut from, &mut |said| {
+            let at = said.at as usize;
+            assert_eq!(&bytes[at..at + said.payload.len()], said.payload);
+            all.push((said.number, said.payload.to_vec()));
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    #[test]
+    fn an_object_reads_back_whole_or_is_damaged() {
+        let draft = object_of(&mut [record(b"one"), record(b""), record(b"three")]).unwrap();
+        let expected = [(7, b"one".to_vec()), (8, Vec::new()), (9, b"three".to_vec())];
+        assert_eq!(said(&draft.bytes).unwrap(), expected);
+        assert!((0..draft.bytes.len()).all(|end| said(&draft.bytes[..end]).is_err()));
+        assert!(said(&[&draft.bytes[..], &[0]].concat()).is_err());
+        for bit in 0..8 * draft.bytes.len() {
+            let mut flipped = draft.bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(said(&flipped).is_err(), "{bit}");
+        }
+        let none = object_of(&mut []).unwrap();
+        assert!(said(&none.bytes).is_err() && said(b"").is_err());
+    }
+
+    #[test]
+    fn names_are_numbers_of_twenty_digits() {
+        assert_eq!(number_of(leaf(&name_of(42))), Some(42));
+        for other in [
+            "",
+            "1",
+            ".0000000000000000001",
+            "0000000000000000000x",
+            "00000000000000000000",
+        ] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+}

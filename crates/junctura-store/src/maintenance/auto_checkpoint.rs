@@ -1,0 +1,166 @@
+//! Checkpoints that nobody asked for: where much has been written since the last one, a writer's process makes one beside its
+//! work, so that whoever opens the store does not read a long log.
+//!
+//! It is made by an opening of its own, which is closed afterwards: a process that only writes keeps no catalogue in memory, and one
+//! that reads waits for nobody.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use junctura_model::Result;
+
+use crate::store::Store;
+
+/// What a process commits from one look at how much is in no checkpoint to the next one.
+const LOOK_AFTER: Backlog = Backlog {
+    rows: 25_000,
+    commits: 1000,
+};
+/// More of either are worth a checkpoint: to read so many takes some hundredths of a second.
+const BACKLOG_MAX: Backlog = Backlog {
+    rows: 100_000,
+    commits: 10_000,
+};
+/// For each part of the time that goes into it, so many pass without.
+const REST: u32 = 4;
+
+/// What is in no checkpoint, or was committed since somebody looked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backlog {
+    pub(crate) rows: u64,
+    pub(crate) commits: u64,
+}
+
+impl Backlog {
+    fn reaches(self, other: Self) -> bool {
+        self.rows >= other.rows || self.commits >= other.commits
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    rows: AtomicU64,
+    commits: AtomicU64,
+    is_busy: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rest_until: Option<Instant>,
+    work: Option<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    /// So many rows of `store` were committed. Looks, if it is time for that, on a thread of its own; that a checkpoint could not be made
+    /// is told by the next one that somebody asks for.
+    pub(crate) fn committed(&self, rows: u64, store: &Store) {
+        let since = Backlog {
+            rows: self.rows.fetch_add(rows, Ordering::Relaxed) + rows,
+            commits: self.commits.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        if !since.reaches(LOOK_AFTER) || self.is_busy.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_resting = state.rest_until.is_some_and(|until| Instant::now() < until);
+        let store = store.clone();
+        let work = || {
+            Builder::new()
+                .name("checkpoint".to_owned())
+                .spawn(move || store.upkeep().work(&store))
+        };
+        match (!is_resting).then(work) {
+            Some(Ok(work)) => state.work = Some(work),
+            _ => self.is_busy.store(false, Ordering::Release),
+        }
+    }
+
+    fn work(&self, store: &Store) {
+        self.rows.store(0, Ordering::Relaxed);
+        self.commits.store(0, Ordering::Relaxed);
+        let began = Instant::now();
+        let _told_when_asked_for = look(store);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.rest_until = Some(Instant::now() + REST * began.elapsed());
+        drop(state);
+        self.is_busy.store(false, Ordering::Release);
+    }
+}
+
+fn look(store: &Store) -> Result<()> {
+    let apart = store.apart();
+    if apart.catalogue()?.backlog().reaches(BACKLOG_MAX) {
+        apart.checkpoint()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use junctura_model::Schema;
+
+    use super::*;
+    use crate::Layout;
+    use crate::catalogue::checkpoint;
+
+    fn settle(store: &Store) {
+        let work = store.upkeep().state.lock().unwrap().work.take();
+        work.map_or(Ok(()), JoinHandle::join).unwrap();
+        store.upkeep().state.lock().unwrap().rest_until = None;
+    }
+
+    /// Writes so many rows, a commit for each `every`, and waits for what is done beside it. The number of checkpoints that there
+    /// are then.
+    fn write(store: &Store, rows: u64, every: u64) -> usize {
+        let mut writer = store.writer().unwrap();
+        for row in 1..=rows {
+            writer.archive([("name", "one")], b"").unwrap();
+            if row % every == 0 {
+                writer.flush().unwrap();
+                settle(store);
+            }
+        }
+        checkpoint::names(store.disk()).unwrap().len()
+    }
+
+    #[test]
+    fn processes_that_write_make_checkpoints() {
+        let free = [Schema::builtin("free").unwrap()];
+        let one = Store::create_url("memory:upkeep", &free, &Layout::default()).unwrap();
+        let other = one.apart();
+        // Neither alone has written what is worth one.
+        assert_eq!(write(&one, 75_000, 25_000), 0);
+        assert_eq!(write(&other, 25_000, 25_000), 1);
+        assert_eq!(write(&one, 75_000, 25_000), 1);
+        assert_eq!(write(&one, 25_000, 25_000), 2);
+        let snapshot = one.snapshot().unwrap();
+        assert_eq!(snapshot.list_all("").unwrap().len(), 200_000);
+        assert_eq!(one.checkpoint().unwrap().commit, snapshot.commit());
+    }
+
+    #[test]
+    fn many_commits_are_worth_one() {
+        let free = [Schema::builtin("free").unwrap()];
+        let store = Store::create_url("memory:", &free, &Layout::default()).unwrap();
+        assert_eq!(write(&store, 9_999, 1), 0);
+        assert_eq!(write(&store, 1_001, 1), 1);
+    }
+
+    #[test]
+    fn a_writer_may_be_told_not_to() {
+        let free = [Schema::builtin("free").unwrap()];
+        let store = Store::create_url("memory:", &free, &Layout::default()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.set_upkeep(false);
+        for _ in 0..BACKLOG_MAX.rows {
+            writer.archive([("name", "one")], b"").unwrap();
+        }
+        writer.flush().unwrap();
+        settle(&store);
+        assert!(checkpoint::names(store.disk()).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! Makes a checkpoint of all that is visible now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::catalogue::checkpoint::{self, Checkpoint, Rest, Segment};
+use crate::catalogue::table::Table;
+use crate::catalogue::{Emptied, Held};
+use crate::storage::{Disk, may_be_there};
+use crate::store::Store;
+
+/// A table, its rows that were left, and the file that they were written into.
+type Written = (Held, Arc<Table>, Arc<Segment>);
+
+/// What a checkpoint covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// The last commit that it covers.
+    pub commit: u64,
+    /// Its files.
+    pub segments: usize,
+    /// Rows in all of them.
+    pub rows: u64,
+    /// Rows that were written for it; the others were in files already.
+    pub written_rows: u64,
+}
+
+impl Checkpointed {
+    fn of(checkpoint: &Checkpoint, written_rows: u64) -> Self {
+        Self {
+            commit: checkpoint.commit,
+            segments: checkpoint.segments.len(),
+            rows: checkpoint.segments.iter().map(|segment| segment.rows).sum(),
+            written_rows,
+        }
+    }
+}
+
+/// Writes the files of one checkpoint.
+pub(crate) struct CheckpointMaker<'a> {
+    store: &'a Store,
+    began: Duration,
+}
+
+impl<'a> CheckpointMaker<'a> {
+    pub(crate) fn begin(store: &'a Store) -> Self {
+        Self {
+            store,
+            began: store.now(),
+        }
+    }
+
+    /// Writes what no checkpoint names yet, and publishes the list of all files.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub(crate) fn make(&self) -> Result<Checkpointed> {
+        let (position, held, counts, emptied, before) = {
+            let catalogue = self.store.catalogue()?;
+            (
+                catalogue.position(),
+                catalogue.held(),
+                catalogue.counts().to_vec(),
+                catalogue.emptied().clone(),
+                catalogue.newest().cloned(),
+            )
+        };
+        // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
+        let newest = Checkpoint::newest(self.store.disk())?;
+        if let Some(newest) = newest.as_ref().filter(|newest| newest.commit >= position.number) {
+            checkpoint::make_last(self.store.disk())?;
+            return Ok(Checkpointed::of(newest, 0));
+        }
+        let named = newest.map_or(Vec::new(), |newest| newest.segments);
+        let written = self.write_missing(&held, &named);
+        // Who takes too long may find that what was to be read is gone, and is told only that.
+        self.check_in_time()?;
+        let (segments, written) = written?;
+        let at_ms = u64::try_from(self.store.now().as_millis()).unwrap_or(u64::MAX);
+        let (emptied, gone) = self.still_there(emptied);
+        let rest = Rest::new(&counts, emptied);
+        let checkpoint = Checkpoint::new(position, self.store.log().name(position), at_ms, segments, rest);
+        let published = checkpoint.publish(self.store.disk());
+        let is_known = published.as_ref().is_err_and(|error| error.code() != Code::Unavailable);
+        if is_known && !may_be_there(self.store.disk(), &checkpoint.path()) {
+            // Nothing else names them.
+            remove_segments(self.store.disk(), &written);
+        }
+        if published? {
+            let mut catalogue = self.store.known_catalogue();
+            catalogue.are_gone(&gone);
+            catalogue.is_named_by(checkpoint.path(), before.as_ref());
+            for (held, left, segment) in &written {
+                catalogue.is_written(held, left, segment);
+            }
+        }
+        Ok(Checkpointed::of(
+            &checkpoint,
+            written.iter().map(|(_, _, segment)| segment.rows).sum(),
+        ))
+    }
+
+    /// The segments of all tables; those that had none among `named`, too, with what was written for them.
+    fn write_missing(&self, held: &[Vec<Held>], named: &[Segment]) -> Result<(Vec<Segment>, Vec<Written>)> {
+        let (mut segments, mut written) = (Vec::new(), Vec::new());
+        for (index, (schema, held)) in self.store.schemas().iter().zip(held).enumerate() {
+            for held in held {
+                let known = held.segment.as_deref().filter(|segment| named.contains(segment));
+                if let Some(segment) = known.filter(|_| held.is_whole()) {
+                    segments.push(segment.clone());
+                    continue;
+                }
+                let made = held.condensed().and_then(|left| {
+                    let left = left
+                        .map(|left| Segment::write(self.store.disk(), index, schema, &left).map(|made| (left, made)));
+                    left.transpose()
+                });
+                match made {
+                    Ok(None) => {}
+                    Ok(Some((left, segment))) => {
+                        written.push((held.clone(), left, Arc::new(segment.clone())));
+                        segments.push(segment);
+                    }
+                    Err(error) => {
+                        // No checkpoint will name the others.
+                        remove_segments(self.store.disk(), &written);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok((segments, written))
+    }
+
+    /// Those of these files that may still be there, and those that have been removed.
+    fn still_there(&self, emptied: Emptied) -> (Emptied, Vec<Arc<str>>) {
+        let mut gone = Vec::new();
+        let mut there = emptied;
+        there.retain(|file, _| {
+            let is_there = may_be_there(self.store.disk(), file);
+            gone.extend((!is_there).then(|| Arc::clone(file)));
+            is_there
+        });
+        (there, gone)
+    }
+
+    /// What was written, and is not named yet, is kept for some time only.
+    fn check_in_time(&self) -> Result<()> {
+        let (age, ages) = (self.store.now().saturating_sub(self.began), self.store.ages());
+        if age <= ages.unflushed_max.min(ages.snapshot_max) {
+            return Ok(());
+        }
+        let cause = format!("it took {age:?}, and by the ages of this store others may have removed what it needs");
+        Err(Error::new(Code::Expired, "checkpoint", cause))
+    }
+}
+
+/// Gives the room back of files of a checkpoint that is not made.
+fn remove_segments(disk: &dyn Disk, written: &[Written]) {
+    for (_, _, segment) in written {
+        // What is left of them goes with a compaction.
+        _ = disk.remove(&segment.path);
+    }
+}

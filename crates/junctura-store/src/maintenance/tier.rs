@@ -1,0 +1,223 @@
+//! Other places where objects of a store may lie: slower and larger ones, most of the time.
+//!
+//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`. The data
+//! files of a store that has them elsewhere than its catalogue are reached in the same way.
+
+use std::io;
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::maintenance::ownership::{self, Marked, OneCatalogue};
+use crate::storage::{Disk, Places, files_in, refused};
+use crate::store::Store;
+use crate::url::{Cache, Place};
+
+/// Where they are said, and what the data files of all begin with.
+pub(crate) const FOLDER: &str = "tiers";
+/// The tier where objects lie that were not moved.
+pub(crate) const OWN: &str = "data";
+pub(crate) const NAME_BYTES_MAX: usize = 64;
+
+/// Another place for objects of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tier {
+    /// Its name in the store.
+    pub name: String,
+    /// The path or URL of its place, as [`Store::create_url`] takes it.
+    pub place: String,
+}
+
+impl Store {
+    /// Says where a tier is, to which objects can be moved: for everybody who uses the store, and for good. Several stores may have tiers in one
+    /// place under different names; who is there first with a name has it.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a name that is that of another place, or that another store has there; `InvalidArgument` for what is no name (up to 64 of `a`–`z`, `0`–`9`, `-`
+    /// and `_`; `data` is where objects lie that were not moved), and for a place that is none, or not the same for everybody; `LimitExceeded` for one of more than 1 MiB; what
+    /// the place says that is asked whether it can be written to.
+    pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
+        check_name(name)?;
+        if has_tier(self.disk(), name, place)? {
+            return sync_tiers(self.disk());
+        }
+        let written = Marked::new(&self.root().id, Some(place));
+        written.bytes(&path(name))?;
+        let disk = place_of_tier(self.disk(), name, place)?.disk(true)?;
+        disk.probe(false)?;
+        ownership::mark(&*disk, name, OneCatalogue::of(self))?;
+        let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
+        match written.publish(self.disk(), &path(name), beside) {
+            Err(error) if error.code() == Code::AlreadyExists => has_tier(self.disk(), name, place).map(|_| ())?,
+            published => published?,
+        }
+        // It is asked for at once, and stays open.
+        files_in(self.disk(), &folder(name)).map(|_| ())
+    }
+
+    /// Its tiers, in the order of their names, without the place where objects lie that were not moved.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
+    pub fn tiers(&self) -> Result<Vec<Tier>> {
+        let mut files = files_in(self.disk(), FOLDER)?;
+        files.sort();
+        let names = files.iter().filter_map(|file| {
+            let name = file.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(".json")?;
+            check_name(name).is_ok().then_some(name)
+        });
+        names.map(|name| read(self.disk(), name)).collect()
+    }
+}
+
+/// Whether there is a tier of this name, at this place.
+///
+/// # Errors
+/// `AlreadyExists` for one at another place.
+fn has_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<bool> {
+    match read(disk, name) {
+        Ok(known) if known.place == place => Ok(true),
+        Ok(known) => {
+            let cause = format!("it is at {} already", known.place);
+            Err(Error::new(Code::AlreadyExists, format!("tier {name}"), cause))
+        }
+        Err(error) if error.code() == Code::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// # Errors
+/// `InvalidArgument` for what is no place, or not the same one for everybody.
+fn place_of_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<Place> {
+    let parsed = Place::parse(place)?;
+    let is_lasting = |uri: &str| !uri.starts_with("memory:");
+    let cause = if !parsed.is_absolute() {
+        "others, who open the store elsewhere, would look for it in another place"
+    } else if !is_lasting(place) && is_lasting(&disk.uri("store.json")) {
+        "what lies in memory is gone with the process"
+    } else {
+        return Ok(parsed);
+    };
+    Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause))
+}
+
+/// The folder of a tier's data files.
+///
+/// # Errors
+/// `NotFound` when the store has no such tier.
+pub(crate) fn folder_of(store: &Store, name: &str) -> Result<String> {
+    if name == OWN {
+        return Ok(crate::data::FOLDER.to_owned());
+    }
+    check_name(name)?;
+    match read(store.disk(), name) {
+        Err(error) if error.code() == Code::NotFound => {
+            let tiers = store.tiers()?;
+            let names: Vec<&str> = tiers.iter().map(|tier| &*tier.name).chain([OWN]).collect();
+            let cause = format!("the store has no such tier (it has {})", names.join(", "));
+            Err(Error::new(Code::NotFound, format!("tier {name}"), cause))
+        }
+        read => read.map(|_| folder(name)),
+    }
+}
+
+/// Makes last where they are said to be: whoever added one may have died before it did.
+pub(crate) fn sync_tiers(disk: &dyn Disk) -> Result<()> {
+    let synced = disk.sync_names(FOLDER);
+    synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
+}
+
+/// The tier that has a file; that of the store itself where none has.
+pub(crate) fn of(file: &str) -> &str {
+    let below = file.strip_prefix(FOLDER).and_then(|rest| rest.strip_prefix('/'));
+    below
+        .and_then(|rest| rest.split_once('/'))
+        .map_or(OWN, |(name, _)| name)
+}
+
+/// The places of a store where its data files lie, and how they are reached.
+#[derive(Debug)]
+pub(crate) struct OfStore {
+    /// The store, by the number in its root.
+    pub(crate) owner: String,
+    /// Where those are that were not moved, if not beside the catalogue.
+    pub(crate) data: Option<String>,
+    /// In front of all that say none of their own.
+    pub(crate) cache: Cache,
+}
+
+impl Places for OfStore {
+    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()> {
+        let catalogue = OneCatalogue {
+            id: &self.owner,
+            disk: catalogue,
+        };
+        ownership::check_catalogue(tier, name, catalogue).map_err(|error| {
+            let kind = match error.code() {
+                Code::Conflict => io::ErrorKind::ResourceBusy,
+                Code::Denied => io::ErrorKind::PermissionDenied,
+                Code::Unavailable => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, error.to_string())
+        })
+    }
+
+    fn has_data(&self) -> bool {
+        self.data.is_some()
+    }
+
+    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>> {
+        self.reached(catalogue, name).map_err(|error| {
+            let kind = match error.code() {
+                Code::NotFound => io::ErrorKind::NotFound,
+                Code::Denied => io::ErrorKind::PermissionDenied,
+                Code::Unavailable => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, error.to_string())
+        })
+    }
+}
+
+impl OfStore {
+    fn reached(&self, catalogue: &dyn Disk, name: &str) -> Result<Arc<dyn Disk>> {
+        let (owner, place) = match &self.data {
+            Some(place) if name == OWN => (self.owner.clone(), place.clone()),
+            _ => {
+                check_name(name)?;
+                let written = Marked::read(catalogue, &path(name))?;
+                (written.owner, written.place.unwrap_or_default())
+            }
+        };
+        let disk = Place::parse(&place)?.behind(&self.cache).disk(false)?;
+        ownership::check(&*disk, name, &owner, &place)?;
+        Ok(disk)
+    }
+}
+
+/// Of its data files.
+pub(crate) fn folder(name: &str) -> String {
+    format!("{FOLDER}/{name}")
+}
+
+fn path(name: &str) -> String {
+    format!("{FOLDER}/{name}.json")
+}
+
+fn read(disk: &dyn Disk, name: &str) -> Result<Tier> {
+    let written = Marked::read(disk, &path(name))?;
+    Ok(Tier {
+        name: name.to_owned(),
+        place: written.place.unwrap_or_default(),
+    })
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    if name != OWN && (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    let cause = format!("a tier's name is up to {NAME_BYTES_MAX} of a-z, 0-9, - and _, and not {OWN}");
+    Err(Error::new(Code::InvalidArgument, format!("tier {name:?}"), cause))
+}

@@ -1,0 +1,203 @@
+//! Two listings side by side: objects by their keys, and of those of one key what is not in the key, and their bytes.
+//!
+//! Listings of two stores, or of two selectors in one: then what tells their keys apart is left out of them (`expver`). No byte is
+//! read: two objects are the same when they have as many bytes and one checksum, which damage does not have, and other bytes by a
+//! chance of one in four thousand million. What fields mean is not looked at: the same values, coded otherwise, are other bytes.
+
+use hashbrown::HashMap;
+use junctura_model::{AttrId, Code, Error, Result, Schema};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::catalogue::table::KeyTexts;
+use crate::query::listing::{Listing, Object};
+
+/// How many objects were compared, and how many are not the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Keys that both have.
+    pub both: u64,
+    /// Keys that only the first one has.
+    pub only_first: u64,
+    /// Keys that only the second one has.
+    pub only_second: u64,
+    /// Of those that both have: whose attributes outside the key are others.
+    pub attributes: u64,
+    /// Of those that both have: whose bytes are others.
+    pub bytes: u64,
+}
+
+impl Compared {
+    /// Whether there is no difference.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.only_first + self.only_second + self.attributes + self.bytes == 0
+    }
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Difference<'a> {
+    /// The key, without what is left out.
+    pub key: &'a str,
+    /// What is not the same.
+    pub what: What<'a>,
+}
+
+/// What is not the same.
+#[derive(Clone, Debug)]
+pub enum What<'a> {
+    /// Only the first one has it.
+    OnlyFirst(Object<'a>),
+    /// Only the second one has it.
+    OnlySecond(Object<'a>),
+    /// Attributes outside the key: the name of each, and its value in both, where they have one.
+    Attributes(Vec<(String, Option<String>, Option<String>)>),
+    /// The bytes.
+    Bytes(Object<'a>, Object<'a>),
+}
+
+/// Objects by prints of their schemas and keys.
+type ByKey = HashMap<u128, usize>;
+
+impl Listing {
+    /// Compares these objects with others, without the attributes of these names (in keys, too), and tells each difference: those of
+    /// this listing in its order, and then what only the other one has. Reads nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that no attribute has, and when several objects of a listing have one key without what is left out (of
+    /// listings with masked versions, too); what `tell` says.
+    pub fn compare(
+        &self,
+        other: &Self,
+        left_out: &[&str],
+        mut tell: impl FnMut(&Difference<'_>) -> Result<()>,
+    ) -> Result<Compared> {
+        if let Some(name) = left_out.iter().find(|name| !self.knows(name) && !other.knows(name)) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                *name,
+                "no object has such an attribute",
+            ));
+        }
+        let (mut theirs, _) = (other.by_key(left_out)?, self.by_key(left_out)?);
+        let mut compared = Compared::default();
+        self.each_key(left_out, &mut |_, key, first| {
+            let Some(index) = theirs.remove(&print(&first, key)) else {
+                compared.only_first += 1;
+                let what = What::OnlyFirst(first);
+                return tell(&Difference { key, what });
+            };
+            let Some(second) = other.get(index) else { return Ok(()) };
+            compared.both += 1;
+            let attributes = differing(&first, &second, left_out);
+            if !attributes.is_empty() {
+                compared.attributes += 1;
+                let what = What::Attributes(attributes);
+                tell(&Difference { key, what })?;
+            }
+            if (first.bytes(), first.checksum()) != (second.bytes(), second.checksum()) {
+                compared.bytes += 1;
+                let what = What::Bytes(first, second);
+                tell(&Difference { key, what })?;
+            }
+            Ok(())
+        })?;
+        compared.only_second = theirs.len() as u64;
+        other.each_key(left_out, &mut |_, key, second| {
+            if !theirs.contains_key(&print(&second, key)) {
+                return Ok(());
+            }
+            let what = What::OnlySecond(second);
+            tell(&Difference { key, what })
+        })?;
+        Ok(compared)
+    }
+
+    /// Whether an attribute has this name, declared or not.
+    fn knows(&self, name: &str) -> bool {
+        let is_declared = self.schemas().iter().any(|schema| schema.find(name).is_some());
+        let mut tables = self.parts().map(|(_, table, _)| table);
+        is_declared || tables.any(|table| table.column(AttrId::OPEN, name).is_some())
+    }
+
+    fn by_key(&self, left_out: &[&str]) -> Result<ByKey> {
+        let mut by_key = ByKey::with_capacity(self.len());
+        self.each_key(left_out, &mut |index, key, object| {
+            if by_key.insert(print(&object, key), index).is_none() {
+                return Ok(());
+            }
+            let cause = format!("several objects have this key without {}", left_out.join(", "));
+            Err(Error::new(Code::InvalidArgument, key, cause))
+        })?;
+        Ok(by_key)
+    }
+
+    /// Hands over each object's number, its key without some attributes, and the object.
+    fn each_key<'a>(
+        &'a self,
+        left_out: &[&str],
+        take: &mut dyn FnMut(usize, &str, Object<'a>) -> Result<()>,
+    ) -> Result<()> {
+        let mut text = String::new();
+        let mut index = 0;
+        for part in self.whole_parts() {
+            let (schema, table) = (self.schema(part), part.table());
+            let ids = ids_of(schema, left_out);
+            let keys = KeyTexts::without(table, schema, &ids);
+            for object in self.objects_of(part) {
+                text.clear();
+                keys.write(object.row(), &mut text);
+                take(index, &text, object)?;
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ids_of(schema: &Schema, names: &[&str]) -> Vec<AttrId> {
+    names.iter().filter_map(|name| schema.find(name)).collect()
+}
+
+fn print(object: &Object<'_>, key: &str) -> u128 {
+    let schema = xxh3_128(object.schema().name().as_bytes());
+    schema.wrapping_mul(3).wrapping_add(xxh3_128(key.as_bytes()))
+}
+
+/// Attributes outside the key that are not the same.
+fn differing(
+    first: &Object<'_>,
+    second: &Object<'_>,
+    left_out: &[&str],
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let [first, second] = [first, second].map(|object| outside_key(object, left_out));
+    if first == second {
+        return Vec::new();
+    }
+    let mut names: Vec<&String> = first.keys().chain(second.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let value = |all: &Attributes, name: &String| all.get(name).cloned();
+    let each = names
+        .into_iter()
+        .map(|name| (name, value(&first, name), value(&second, name)));
+    each.filter(|(_, first, second)| first != second)
+        .map(|(name, first, second)| (name.clone(), first, second))
+        .collect()
+}
+
+type Attributes = std::collections::BTreeMap<String, String>;
+
+fn outside_key(object: &Object<'_>, left_out: &[&str]) -> Attributes {
+    let (schema, record) = (object.schema(), object.record());
+    let ids = ids_of(schema, left_out);
+    let mut outside = Attributes::new();
+    for (id, name, text) in record.as_ref().iter() {
+        let is_left_out = name.map_or_else(|| ids.contains(&id), |name| left_out.contains(&name));
+        let name = name.unwrap_or_else(|| &schema.attribute(id).name);
+        if id.index() >= schema.key_len() && !is_left_out {
+            outside.insert(name.to_owned(), text.to_owned());
+        }
+    }
+    outside
+}

@@ -1,0 +1,721 @@
+//! Objects that were found, and their bytes.
+
+use std::fmt;
+use std::io::BufReader;
+use std::ops::Range;
+use std::sync::Arc;
+
+use junctura_memory::FileMap;
+use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
+
+use crate::catalogue::table::{KeyTexts, Place, Table};
+use crate::data::buffer::{self, Buffer, reserved};
+use crate::data::packing::{self, Codec, Packed};
+use crate::data::read_exact;
+use crate::data::unpacked::{FRAME_BYTES, Kept, Pieces, Stream, Unpacked, WHOLE_BYTES_MAX};
+use crate::query::snapshot::Snapshot;
+use crate::storage::{File, refused};
+use crate::store::Store;
+
+/// Objects of a snapshot, in the order in which they were committed.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    snapshot: Snapshot,
+    parts: Vec<Part>,
+    unpacked: Arc<Unpacked>,
+}
+
+/// Rows of one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    schema: usize,
+    table: Arc<Table>,
+    rows: Vec<u32>,
+}
+
+/// One object of a listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    listing: &'a Listing,
+    part: &'a Part,
+    row: u32,
+}
+
+/// Where an object's bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The file, by its name in the store.
+    pub file: Arc<str>,
+    /// The first byte of the object in it.
+    pub offset: u64,
+    /// How many bytes it has there.
+    pub length: u64,
+    /// How they are packed, if they are: then the object has more.
+    pub codec: Option<Codec>,
+}
+
+/// `FILE:OFFSET+LENGTH`, and ` (CODEC)` behind it where it lies packed.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}+{}", self.file, self.offset, self.length)?;
+        match self.codec {
+            Some(codec) => write!(f, " ({})", codec.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Listing {
+    pub(crate) fn new(snapshot: Snapshot, parts: Vec<Part>) -> Self {
+        Self {
+            snapshot,
+            parts,
+            unpacked: Arc::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.snapshot.store()
+    }
+
+    /// Those of them that came with a later commit than this one: what is new since.
+    ///
+    /// ```
+    /// # use junctura_model::Schema;
+    /// # use junctura_store::{Layout, Store};
+    /// # fn main() -> junctura_model::Result<()> {
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let mut writer = store.writer()?;
+    /// # writer.archive([("name", "old")], b"")?;
+    /// # writer.flush()?;
+    /// let seen = store.snapshot()?.commit();
+    /// writer.archive([("name", "new")], b"bytes")?;
+    /// writer.flush()?;
+    /// for object in &store.snapshot()?.list_all("")?.after(seen) {
+    ///     println!("{}: {} lies at {}", object.index(), object.key(), object.location());
+    /// #   assert_eq!((object.key(), object.commit()), ("{space=default}{}{name=new}".into(), seen + 1));
+    /// }
+    /// # assert_eq!(store.snapshot()?.list("")?.after(seen).len(), 1);
+    /// # assert!(store.snapshot()?.list("")?.after(seen + 1).is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after(self, commit: u64) -> Self {
+        self.only(|object| object.commit() > commit)
+    }
+
+    /// How many objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.rows.len()).sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Bytes of all of them together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.iter().map(|object| object.bytes()).sum()
+    }
+
+    /// Bytes that all of them together have in their files, where they may lie packed.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.iter().map(|object| object.place().length).sum()
+    }
+
+    /// One of the objects, counted from 0.
+    #[must_use]
+    pub fn get(&self, mut index: usize) -> Option<Object<'_>> {
+        for part in &self.parts {
+            match part.rows.get(index) {
+                Some(&row) => {
+                    let listing = self;
+                    return Some(Object { listing, part, row });
+                }
+                None => index -= part.rows.len(),
+            }
+        }
+        None
+    }
+
+    /// The objects.
+    pub fn iter(&self) -> impl Iterator<Item = Object<'_>> + Clone {
+        self.parts.iter().flat_map(move |part| self.objects_of(part))
+    }
+
+    /// Hands over the canonical text of each key, and the object. Quicker than asking each object for its key.
+    pub fn for_each_key(&self, mut take: impl FnMut(&str, Object<'_>)) {
+        let mut text = String::new();
+        for part in &self.parts {
+            let keys = KeyTexts::new(&part.table, self.schema(part));
+            for &row in &part.rows {
+                text.clear();
+                keys.write(row, &mut text);
+                let listing = self;
+                take(&text, Object { listing, part, row });
+            }
+        }
+    }
+
+    /// The objects in the order in which their bytes lie on the disk: to read many of them, that is the quickest.
+    #[must_use]
+    pub fn by_location(&self) -> Vec<Object<'_>> {
+        let mut objects: Vec<Object<'_>> = self.iter().collect();
+        objects.sort_by(|one, other| {
+            let place =
+                |object: &Object<'_>| (Arc::clone(object.part.table.file_of(object.row)), object.place().offset);
+            place(one).cmp(&place(other))
+        });
+        objects
+    }
+
+    /// The schemas of the store: [`Object::schema_index`] is a place in them.
+    #[must_use]
+    pub fn schemas(&self) -> &[Arc<Schema>] {
+        self.snapshot.schemas()
+    }
+
+    /// How many reads at once bring more than one, where its objects lie.
+    pub(crate) fn reads_at_once(&self) -> usize {
+        let files = self.parts.iter().flat_map(|part| part.table.files());
+        files
+            .map(|file| self.store().disk().reads_at_once(file))
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Those of its objects for which this is true.
+    pub(crate) fn only(mut self, is_one: impl Fn(&Object<'_>) -> bool) -> Self {
+        let rows: Vec<Vec<u32>> = self
+            .parts
+            .iter()
+            .map(|part| self.objects_of(part).filter(&is_one).map(|object| object.row).collect())
+            .collect();
+        for (part, rows) in self.parts.iter_mut().zip(rows) {
+            part.rows = rows;
+        }
+        self.parts.retain(|part| !part.rows.is_empty());
+        self.unpacked = Arc::default();
+        self
+    }
+
+    /// The parts of which it is.
+    pub(crate) fn whole_parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The objects of one of its parts.
+    pub(crate) fn objects_of<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = Object<'a>> + Clone {
+        let listing = self;
+        part.rows.iter().map(move |&row| Object { listing, part, row })
+    }
+
+    /// The rows of each table: the number of their schema, the table, and which they are.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Table, &[u32])> + Clone {
+        self.parts.iter().map(|part| (part.schema, &*part.table, &*part.rows))
+    }
+
+    /// The snapshot that they are of.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The numbers of the rows of each schema; they rise.
+    pub(crate) fn numbers(&self) -> Vec<Vec<u64>> {
+        let mut numbers = vec![Vec::new(); self.store().schemas().len()];
+        for part in &self.parts {
+            let rows = part.rows.iter();
+            numbers[part.schema].extend(rows.map(|&row| part.table.number(row)));
+        }
+        numbers
+    }
+
+    pub(crate) fn schema(&self, part: &Part) -> &Schema {
+        &self.store().schemas()[part.schema]
+    }
+}
+
+impl Part {
+    /// Rows of a table of this schema, which rise.
+    pub(crate) fn new(schema: usize, table: Arc<Table>, rows: Vec<u32>) -> Self {
+        Self { schema, table, rows }
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl<'a> IntoIterator for &'a Listing {
+    type Item = Object<'a>;
+    type IntoIter = std::vec::IntoIter<Object<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl Object<'_> {
+    /// The canonical text of its key.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let mut text = String::new();
+        self.schema().key_of(self.record().as_ref(), &mut text);
+        text
+    }
+
+    /// Its attributes.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        self.part.table.record(self.row)
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn describe(&self) -> Described {
+        let schema = &self.listing.snapshot.store().schemas()[self.part.schema];
+        Described::new(schema, self.record())
+    }
+
+    /// The canonical text of one attribute, where it has it.
+    #[must_use]
+    pub fn value(&self, id: AttrId) -> Option<&str> {
+        self.part.table.column(id, "")?.text(self.row)
+    }
+
+    /// Which of the store's schemas is its own.
+    #[must_use]
+    pub fn schema_index(&self) -> usize {
+        self.part.schema
+    }
+
+    /// Its schema.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.listing.schema(self.part)
+    }
+
+    /// Bytes of its payload.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.place().object_length()
+    }
+
+    /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
+    #[must_use]
+    pub fn commit(&self) -> u64 {
+        self.part.table.commit(self.row)
+    }
+
+    /// Which version of a pool it is, when a pool archived it.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.part.table.version(self.row)
+    }
+
+    /// Where its bytes lie.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        let place = self.place();
+        Location {
+            file: Arc::clone(self.part.table.file_of(self.row)),
+            offset: place.offset,
+            length: place.length,
+            codec: place.packed.map(|packed| packed.codec),
+        }
+    }
+
+    /// Where other programs find the file that has its bytes: [`Store::uri`] of it.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        self.listing.store().uri(self.file_name())
+    }
+
+    /// CRC-32C of its bytes.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        self.place().checksum
+    }
+
+    /// Its bytes, as they were archived. Reads from the disk.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what they were, or not there; `TooLarge` when there is no memory for them; `Expired` when the snapshot has outlived its time; what the
+    /// system refuses.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let read = self.read_whole();
+        self.snapshot().check_age()?;
+        read
+    }
+
+    fn read_whole(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if self.place().packed.is_some() && self.bytes() > 0 {
+            self.read_stored(|length| in_new(&mut bytes, length))?;
+            return self.unpacked(&bytes);
+        }
+        self.read_verified(|length| in_new(&mut bytes, length))?;
+        Ok(bytes)
+    }
+
+    /// The same into room of the caller's, of as many bytes as it has.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; `InvalidArgument` when there is more or less room. What is there afterwards means nothing.
+    pub fn read_exact(&self, into: &mut [u8]) -> Result<()> {
+        if into.len() as u64 != self.bytes() {
+            let cause = format!("room for {} bytes, and it has {}", into.len(), self.bytes());
+            return Err(Error::new(Code::InvalidArgument, self.key(), cause));
+        }
+        let read = self.read_verified(|_| Ok(into));
+        self.snapshot().check_age()?;
+        read
+    }
+
+    /// The same into a buffer of the caller's, whose memory is used again.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; what the buffer then has means nothing.
+    pub fn read_into(&self, buffer: &mut Buffer) -> Result<()> {
+        let read = self.read_verified(|length| buffer.room(length));
+        // Who outstays a snapshot may find anything, and is told only that.
+        self.snapshot().check_age()?;
+        read
+    }
+
+    /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
+    /// checksum is that of all of them.
+    ///
+    /// A packed object of up to 1 GiB is unpacked, and verified, as a whole, and its bytes stay until those of others of the listing
+    /// take their place. A larger one, or one that there is no memory for, is unpacked as a stream: reading on costs
+    /// what is read, and reading before the end of the last read begins the frame anew.
+    ///
+    /// # Errors
+    /// As [`Self::read`], but that nobody sees whether they are what they were.
+    pub fn read_range(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
+        let read = self.read_part(from, bytes);
+        self.snapshot().check_age()?;
+        read
+    }
+
+    fn read_part(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
+        let place = self.place();
+        let left = usize::try_from(self.bytes().saturating_sub(from)).unwrap_or(usize::MAX);
+        let count = left.min(bytes.len());
+        if count == 0 {
+            return Ok(0);
+        }
+        if place.packed.is_some() {
+            match &*self.kept()? {
+                Kept::Whole(whole) => bytes[..count].copy_from_slice(&whole[from as usize..][..count]),
+                Kept::Stream(stream) => self.read_on(&mut stream.lock(), from, &mut bytes[..count])?,
+            }
+        } else {
+            let (file, name) = self.file()?;
+            read_exact(&*file, name, &mut bytes[..count], place.offset + from)?;
+        }
+        Ok(count)
+    }
+
+    /// Whether its bytes are those that were archived: all of them are read, in memory that does not depend on how many there are.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn check(&self) -> Result<()> {
+        let verified = match self.bytes() {
+            0 => Ok(()),
+            _ => self.verify_stored(),
+        };
+        self.snapshot().check_age()?;
+        verified
+    }
+
+    /// Whether it has as many bytes as the catalogue claims, for a caller that is to reserve memory for them. It costs nothing but
+    /// for a packed object of more than 64 MiB that is 16 times as large as its frame: this frame is unpacked as a stream.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn check_length(&self) -> Result<()> {
+        let place = self.place();
+        match place.packed {
+            Some(packed) if packing::is_excessive(packed, place.length) => self.check(),
+            _ if place.length == 0 => Ok(()),
+            _ => self.file().map(|_| ()),
+        }
+    }
+
+    /// Its bytes, or a stream of them, which stay with the listing. Nobody waits for one who unpacks.
+    fn kept(&self) -> Result<Arc<Kept>> {
+        let (index, unpacked) = (self.index(), &self.listing.unpacked);
+        if let Some(known) = unpacked.get(index) {
+            return Ok(known);
+        }
+        let kept = if self.bytes() > WHOLE_BYTES_MAX {
+            Kept::stream()
+        } else {
+            match self.read_whole() {
+                Ok(bytes) => Kept::Whole(bytes),
+                Err(error) if error.code() == Code::TooLarge => Kept::stream(),
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(unpacked.keep(index, kept))
+    }
+
+    /// Reads from a stream of its bytes, which is begun anew where it is behind the first one.
+    fn read_on(&self, stream: &mut Option<Stream>, from: u64, into: &mut [u8]) -> Result<()> {
+        let mut current = match stream.take().filter(|stream| stream.at() <= from) {
+            Some(current) => current,
+            None => self.stream()?,
+        };
+        match current.read_exact_at(from, into) {
+            Ok(()) => {
+                *stream = Some(current);
+                Ok(())
+            }
+            Err(error) => Err(match current.refused() {
+                Some(error) => self.closed(refused(&**self.file_name(), "cannot be read", error)),
+                None => self.garbled(&error.to_string()),
+            }),
+        }
+    }
+
+    fn stream(&self) -> Result<Stream> {
+        let place = self.place();
+        let Some(packed) = place.packed else {
+            return Err(self.garbled("it is not packed"));
+        };
+        let (file, _) = self.file()?;
+        Stream::new(packed.codec, Pieces::new(file, &place)).map_err(|error| self.garbled(&error.to_string()))
+    }
+
+    /// The map that it lies in, and where; none where its bytes have to be read.
+    pub(crate) fn place_in_map(&self) -> Result<Option<(Arc<FileMap>, Range<u64>)>> {
+        let place = self.place();
+        let range = place.offset..place.offset + place.length;
+        let map = match place {
+            Place { length: 0, .. } | Place { packed: Some(_), .. } => None,
+            _ => {
+                let (file, name) = self.file()?;
+                self.listing.store().files().map(name, &file, range.end)
+            }
+        };
+        Ok(map.map(|map| (map, range)))
+    }
+
+    /// Reads it into the room that it is given once it is known to have so many bytes.
+    pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
+        let place = self.place();
+        if place.object_length() == 0 {
+            // It has no file, perhaps.
+            return room(0).map(|_| ());
+        }
+        if place.packed.is_some() {
+            let mut frame = Vec::new();
+            self.read_stored(|length| in_new(&mut frame, length))?;
+            return self.unpack_verified(&frame, room);
+        }
+        self.verify(self.read_stored(room)?)
+    }
+
+    /// Reads what lies in its file, packed or not, into the room that it is given once the file is known to have so many bytes.
+    pub(crate) fn read_stored<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<&'b mut [u8]> {
+        let place = self.place();
+        let (file, name) = self.file()?;
+        let bytes = room(usize::try_from(place.length).map_err(|_| too_large(place.length))?)?;
+        match read_exact(&*file, name, bytes, place.offset) {
+            Ok(()) => Ok(bytes),
+            Err(error) => Err(self.closed(error)),
+        }
+    }
+
+    /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
+    fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
+        let packed = self.packed(frame)?;
+        self.check_excess(packed, frame)?;
+        let bytes = room(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
+        packing::unpack(packed.codec, frame, bytes).map_err(|cause| self.garbled(&cause))?;
+        self.verify(bytes)
+    }
+
+    /// Unpacks it into memory of its own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn unpacked(&self, frame: &[u8]) -> Result<Vec<u8>> {
+        let packed = self.packed(frame)?;
+        self.check_excess(packed, frame)?;
+        let mut bytes = reserved(usize::try_from(packed.length).map_err(|_| too_large(packed.length))?)?;
+        packing::unpack_reserved(packed, frame, &mut bytes).map_err(|cause| self.garbled(&cause))?;
+        self.verify(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether what a frame has are the bytes that were archived: it is unpacked piece by piece.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn verify_packed(&self, frame: &[u8]) -> Result<()> {
+        let packed = self.packed(frame)?;
+        let found = packing::checksum_of(packed, frame).map_err(|cause| self.garbled(&cause))?;
+        self.verify_checksum(found)
+    }
+
+    /// The same of what lies in its file, of which no more than pieces are in memory.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn verify_stored(&self) -> Result<()> {
+        let place = self.place();
+        let (file, name) = self.file()?;
+        let mut pieces = Pieces::new(file, &place);
+        let found = match place.packed {
+            Some(packed) => {
+                let summed = packing::checksum_of(packed, BufReader::with_capacity(FRAME_BYTES, &mut pieces));
+                summed.map_err(|cause| match pieces.refused() {
+                    // A frame is not damaged because its file cannot be read now.
+                    Some(error) => self.closed(refused(&**name, "cannot be read", error)),
+                    None => self.garbled(&cause),
+                })?
+            }
+            None => match packing::sum(&mut pieces, place.length) {
+                Ok((found, length)) if length == place.length => found,
+                Ok(_) => {
+                    return Err(self.closed(Error::new(Code::Corrupt, self.key(), format!("{name} is too short"))));
+                }
+                Err(error) => {
+                    let error = pieces.refused().unwrap_or(&error);
+                    return Err(self.closed(refused(&**name, "cannot be read", error)));
+                }
+            },
+        };
+        self.verify_checksum(found)
+    }
+
+    /// How it is packed, if a frame can be that of so many bytes.
+    fn packed(&self, frame: &[u8]) -> Result<Packed> {
+        let Some(packed) = self.place().packed else {
+            return Err(self.garbled("it is not packed"));
+        };
+        if !packing::can_be(packed, frame) {
+            return Err(self.garbled(&format!("it has not {} bytes", packed.length)));
+        }
+        Ok(packed)
+    }
+
+    /// Before memory is reserved for an object that claims much more than its frame has.
+    fn check_excess(&self, packed: Packed, frame: &[u8]) -> Result<()> {
+        if packing::is_excessive(packed, frame.len() as u64) {
+            return self.verify_packed(frame);
+        }
+        Ok(())
+    }
+
+    fn garbled(&self, cause: &str) -> Error {
+        let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
+        self.closed(Error::new(Code::Corrupt, self.key(), cause))
+    }
+
+    /// Whether these are the bytes that were archived.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<()> {
+        self.verify_checksum(crate::checksum(bytes))
+    }
+
+    fn verify_checksum(&self, found: u32) -> Result<()> {
+        let place = self.place();
+        if found == place.checksum {
+            return Ok(());
+        }
+        let cause = format!(
+            "bytes {} to {} of {} have the checksum {found:08x} and were archived with {:08x}",
+            place.offset,
+            place.offset + place.length,
+            self.file_name(),
+            place.checksum
+        );
+        Err(self.closed(Error::new(Code::Corrupt, self.key(), cause)))
+    }
+
+    /// Whoever puts its file right may do so under the same name: it is opened again for the next one.
+    fn closed(&self, error: Error) -> Error {
+        self.listing.store().files().close(self.file_name());
+        error
+    }
+
+    /// The file that has all of its bytes.
+    pub(crate) fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
+        let place = self.place();
+        let name = self.part.table.file_of(self.row);
+        let end = self.part.table.end_of_file(self.row);
+        let store = self.listing.store();
+        let file = store.files().open(store.disk(), name, end);
+        let file = file.map_err(|error| match error.code() {
+            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
+            _ => error,
+        })?;
+        // A damaged catalogue must not make anybody reserve what no file has.
+        let left = file
+            .len()
+            .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
+        if left < place.offset || left - place.offset < place.length {
+            let cause = format!(
+                "{name} has {left} bytes, and it ends at byte {}",
+                place.offset + place.length
+            );
+            return Err(self.closed(Error::new(Code::Corrupt, self.key(), cause)));
+        }
+        Ok((file, name))
+    }
+
+    /// Where it stands in its listing, from 0: [`Listing::get`] gives it.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        let before = self
+            .listing
+            .parts
+            .iter()
+            .take_while(|part| !std::ptr::eq(*part, self.part));
+        let before: usize = before.map(|part| part.rows.len()).sum();
+        before + self.part.rows.partition_point(|&row| row < self.row)
+    }
+
+    /// The snapshot that it is of.
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.listing.snapshot
+    }
+
+    /// Its row in the table of its part.
+    pub(crate) fn row(&self) -> u32 {
+        self.row
+    }
+
+    /// Its number among all that were ever committed of its schema.
+    pub(crate) fn number(&self) -> u64 {
+        self.part.table.number(self.row)
+    }
+
+    /// The name of the file that has its bytes.
+    pub(crate) fn file_name(&self) -> &Arc<str> {
+        self.part.table.file_of(self.row)
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.part.table.place(self.row)
+    }
+}
+
+fn in_new(memory: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
+    *memory = buffer::room(length)?;
+    Ok(memory)
+}
+
+fn too_large(bytes: u64) -> Error {
+    Error::new(Code::TooLarge, "object", format!("{bytes} bytes"))
+}

@@ -1,0 +1,205 @@
+//! A retrieval: all that was asked for, or an error that names what is not there.
+//!
+//! What a selector names value by value (`step=0/6/12,param=t/u`) is expected to be there in every combination, and so is what a
+//! range stands for (`step=0/to/12/by/6`), where values count. Comparisons, patterns and `or` name nothing one by one: of them,
+//! something has to be there.
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use junctura_model::selector::Question;
+use junctura_model::text::quote;
+use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
+
+use crate::query::listing::{Listing, Object};
+use crate::query::snapshot::Snapshot;
+
+/// Combinations that one retrieval may expect.
+pub(crate) const EXPECTED_MAX: usize = if cfg!(test) { 10_000 } else { 10_000_000 };
+/// Of what is missing, so much is written into an error.
+const NAMED_MAX: usize = 5;
+
+/// What a request found, and what it did not.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The objects that are there.
+    pub listing: Listing,
+    /// What is not, by the attributes that the selector names value by value: `{step=6,param=t}`.
+    pub missing: Vec<String>,
+}
+
+impl Found {
+    /// Whether all that was asked for is there, and something is.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && !self.listing.is_empty()
+    }
+
+    /// What is there, if it is all that was asked for.
+    ///
+    /// # Errors
+    /// `NotFound` that names what is missing, when something is, or when nothing matches.
+    pub fn complete(self, selector: &str) -> Result<Listing> {
+        if self.is_complete() {
+            return Ok(self.listing);
+        }
+        let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let named = named.join(", ");
+        let cause = match self.missing.len() {
+            0 => "nothing that is there matches".to_owned(),
+            count if count <= NAMED_MAX => format!("missing: {named}"),
+            count => format!("missing: {named} and {} more", count - NAMED_MAX),
+        };
+        Err(Error::new(Code::NotFound, selector, cause))
+    }
+}
+
+/// The values that a selector names one by one, by attribute.
+type Named<'a> = BTreeMap<u8, BTreeSet<Cow<'a, str>>>;
+
+impl Snapshot {
+    /// The newest version of each key that the selector matches, all of them.
+    ///
+    /// # Errors
+    /// `NotFound` that names what is missing, when something is, or when nothing matches; otherwise as [`Self::list`], and
+    /// `LimitExceeded` for a selector that expects more than ten million objects.
+    pub fn retrieve(&self, selector: &str) -> Result<Listing> {
+        self.retrieve_partial(selector)?.complete(selector)
+    }
+
+    /// The same, with what is missing beside what is there.
+    ///
+    /// # Errors
+    /// As [`Self::retrieve`], but that nothing has to be there.
+    pub fn retrieve_partial(&self, selector: &str) -> Result<Found> {
+        let listing = self.list(selector)?;
+        let schemas = self.store().schemas();
+        let set = SelectorSet::parse(selector, schemas)?;
+        let mut missing: Option<Vec<String>> = None;
+        for (index, schema) in schemas.iter().enumerate() {
+            let Some(selector) = set.of(index) else { continue };
+            let question = selector.question();
+            let mut named = Named::new();
+            collect(&question, &mut named)?;
+            if named.is_empty() && !listing.iter().any(|object| object.schema_index() == index) {
+                continue;
+            }
+            let lacks = lacking(&listing, index, schema, &named)?;
+            // What one schema knows to be complete is complete.
+            if missing.as_ref().is_none_or(|others| lacks.len() < others.len()) {
+                missing = Some(lacks);
+            }
+        }
+        Ok(Found {
+            listing,
+            missing: missing.unwrap_or_default(),
+        })
+    }
+}
+
+/// Of a conjunction, what each part names.
+fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) -> Result<()> {
+    match question {
+        Question::All(parts) => parts.iter().try_for_each(|part| collect(part, named)),
+        Question::Test(asked) if asked.attribute() != AttrId::OPEN && asked.named_count().is_some() => {
+            let values: BTreeSet<_> = asked.named(EXPECTED_MAX).ok_or_else(too_many)?.into_iter().collect();
+            match named.entry(asked.attribute().0) {
+                Entry::Occupied(mut before) => before.get_mut().retain(|value| values.contains(value)),
+                Entry::Vacant(entry) => _ = entry.insert(values),
+            }
+            Ok(())
+        }
+        Question::Any(parts) => match parts.as_slice() {
+            // The other words for a parameter and for the control forecast: `values_of` gives the value that was asked for.
+            [Question::Test(asked), Question::Test(same)] if (asked.name(), same.name()) == ("param", "paramId") => {
+                collect(&parts[0], named)
+            }
+            [Question::Test(asked), Question::All(_)] if asked.name() == "number" => collect(&parts[0], named),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn too_many() -> Error {
+    let cause = format!("it names more than {EXPECTED_MAX} combinations of values");
+    Error::new(Code::LimitExceeded, "selector", cause)
+}
+
+fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) -> Result<Vec<String>> {
+    let count = named
+        .values()
+        .try_fold(1_usize, |count, values| count.checked_mul(values.len()));
+    if count.is_none_or(|count| count > EXPECTED_MAX) {
+        return Err(too_many());
+    }
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of_schema = listing.iter().filter(|object| object.schema_index() == index);
+    let there: BTreeSet<Vec<String>> = of_schema.map(|object| values_of(&object, schema, named)).collect();
+    let mut missing = Vec::new();
+    let mut values = Vec::new();
+    combine(named, &mut values, &mut |values| {
+        if !there.contains(values) {
+            missing.push(written(schema, named, values));
+        }
+    });
+    Ok(missing)
+}
+
+fn values_of(object: &Object<'_>, schema: &Schema, named: &Named<'_>) -> Vec<String> {
+    let value = |(&id, asked): (&u8, &BTreeSet<Cow<'_, str>>)| {
+        let value = object.value(AttrId(id));
+        let of = |name| schema.find(name).and_then(|id| object.value(id));
+        match (&*schema.attribute(AttrId(id)).name, value) {
+            ("number", None) if of("type") == Some("cf") => "0".to_owned(),
+            ("param", Some(value)) if !asked.contains(value) => {
+                let identifier = of("paramId").unwrap_or_default();
+                let same = asked.iter().find(|asked| same_parameter(asked, identifier));
+                same.map_or(value, |same| same).to_owned()
+            }
+            _ => value.unwrap_or_default().to_owned(),
+        }
+    };
+    named.iter().map(value).collect()
+}
+
+/// Whether a parameter by number, such as `167` or `167.128`, has this identifier.
+fn same_parameter(asked: &str, identifier: &str) -> bool {
+    let (parameter, table) = asked.split_once('.').unwrap_or((asked, "128"));
+    match (parameter.parse::<u64>(), table.parse::<u64>()) {
+        (Ok(parameter), Ok(128)) => parameter.to_string() == identifier,
+        (Ok(parameter), Ok(table)) => (table * 1000 + parameter).to_string() == identifier,
+        _ => false,
+    }
+}
+
+/// Each combination of values, in the order of the attributes.
+fn combine(named: &Named<'_>, values: &mut Vec<String>, take: &mut dyn FnMut(&Vec<String>)) {
+    match named.values().nth(values.len()) {
+        None => take(values),
+        Some(choices) => {
+            for choice in choices {
+                values.push(choice.to_string());
+                combine(named, values, take);
+                values.pop();
+            }
+        }
+    }
+}
+
+fn written(schema: &Schema, named: &Named<'_>, values: &[String]) -> String {
+    let mut text = String::from("{");
+    for (&id, value) in named.keys().zip(values) {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&schema.attribute(AttrId(id)).name);
+        text.push('=');
+        quote(value, &mut text);
+    }
+    text.push('}');
+    text
+}

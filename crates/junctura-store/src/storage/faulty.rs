@@ -1,0 +1,432 @@
+//! A file system in memory that does what real ones do on bad days: it writes a part, runs full, fails at any call, and loses what
+//! was not synced, torn and out of order.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use junctura_model::selector::testing::Random;
+
+use super::{Disk, Draft, File};
+
+/// What is kept or lost at once.
+const SECTOR_BYTES: usize = 512;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct FaultyDisk(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    unlocked: Condvar,
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    shared: Arc<Shared>,
+    inode: usize,
+    opening: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    names: BTreeMap<String, usize>,
+    /// What would be there after a loss of power.
+    names_synced: BTreeMap<String, usize>,
+    inodes: Vec<Inode>,
+    openings: u64,
+    random: Random,
+    /// Calls until something goes wrong.
+    fault_in: Option<u64>,
+    fault: Fault,
+    /// The machine has stopped: nothing works.
+    is_down: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    bytes: Vec<u8>,
+    synced: Vec<u8>,
+    /// What was done since the last sync.
+    unsynced: Vec<Change>,
+    locked_by: Option<u64>,
+    /// By the clock of the tests.
+    modified: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The process, or the machine, stops.
+    Stop,
+    /// The disk is full, once.
+    Full,
+    /// The disk fails, once. What a sync did not write is lost, although it can still be read.
+    Error,
+}
+
+/// What a stop takes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Nothing that the system was given: the process was killed.
+    Nothing,
+    /// What was not synced, or a part of it: the power was lost.
+    Unsynced,
+}
+
+thread_local! {
+    static PLACES: RefCell<BTreeMap<String, Arc<FaultyDisk>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// This disk is the memory of that name from now on, for this thread.
+pub(crate) fn be_a_place(name: &str, disk: &Arc<FaultyDisk>) {
+    PLACES.with_borrow_mut(|places| places.insert(name.to_owned(), Arc::clone(disk)));
+}
+
+/// The one that is the memory of that name.
+pub(crate) fn at_place(name: &str) -> Option<Arc<FaultyDisk>> {
+    PLACES.with_borrow(|places| places.get(name).cloned())
+}
+
+impl FaultyDisk {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self::of(BTreeMap::new(), Vec::new(), Random(seed))
+    }
+
+    fn of(names: BTreeMap<String, usize>, inodes: Vec<Inode>, random: Random) -> Self {
+        let state = State {
+            names_synced: names.clone(),
+            names,
+            inodes,
+            openings: 0,
+            random,
+            fault_in: None,
+            fault: Fault::Stop,
+            is_down: false,
+        };
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            unlocked: Condvar::new(),
+        }))
+    }
+
+    /// After so many calls this goes wrong.
+    pub(crate) fn fault_in(&self, calls: u64, fault: Fault) {
+        let mut state = self.0.lock();
+        state.fault_in = Some(calls);
+        state.fault = fault;
+    }
+
+    /// Whether that has yet to come.
+    pub(crate) fn has_yet_to_fail(&self) -> bool {
+        self.0.lock().fault_in.is_some()
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.0.lock().is_down
+    }
+
+    /// What a new start finds.
+    pub(crate) fn after(&self, loss: Loss) -> Self {
+        let mut state = self.0.lock();
+        let seed = state.random.number();
+        let mut random = Random(seed);
+        let (names, mut inodes) = match loss {
+            Loss::Nothing => (state.names.clone(), state.inodes.clone()),
+            Loss::Unsynced => (lose_names(&state, &mut random), state.inodes.clone()),
+        };
+        for inode in &mut inodes {
+            if loss == Loss::Unsynced {
+                inode.bytes = lose(inode, &mut random);
+                inode.unsynced.clear();
+                inode.synced = inode.bytes.clone();
+            }
+            inode.locked_by = None;
+        }
+        let names_synced = if loss == Loss::Unsynced {
+            names.clone()
+        } else {
+            state.names_synced.clone()
+        };
+        let after = Self::of(names, inodes, random);
+        after.0.lock().names_synced = names_synced;
+        after
+    }
+}
+
+/// Names that were not synced are there or not.
+fn lose_names(state: &State, random: &mut Random) -> BTreeMap<String, usize> {
+    let mut names = state.names_synced.clone();
+    for (name, &inode) in &state.names {
+        if random.once_in(2) {
+            names.insert(name.clone(), inode);
+        }
+    }
+    for name in state.names_synced.keys() {
+        if !state.names.contains_key(name) && random.once_in(2) {
+            names.remove(name);
+        }
+    }
+    names
+}
+
+/// Of what was not synced, some sectors are there.
+fn lose(inode: &Inode, random: &mut Random) -> Vec<u8> {
+    let mut bytes = inode.synced.clone();
+    for change in &inode.unsynced {
+        match change {
+            Change::Length(length) if random.once_in(2) => bytes.resize(*length, 0),
+            Change::Length(_) => {}
+            Change::Write(at, written) => {
+                for (piece, sector) in written.chunks(SECTOR_BYTES).enumerate() {
+                    if random.once_in(2) {
+                        put(&mut bytes, at + piece * SECTOR_BYTES, sector);
+                    }
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
+    let end = at + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[at..end].copy_from_slice(written);
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// One more call; whether it goes wrong, and how.
+    fn call(&self) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
+        let mut state = self.lock();
+        let mut fault = None;
+        if let Some(left) = state.fault_in {
+            state.fault_in = left.checked_sub(1);
+            if left == 0 {
+                fault = Some(state.fault);
+                state.is_down |= state.fault == Fault::Stop;
+            }
+        }
+        // A write that is under way when the machine stops may be there in part.
+        if state.is_down && fault.is_none() {
+            return Err(io::Error::other("the machine has stopped"));
+        }
+        Ok((state, fault))
+    }
+
+    /// A call that fails as a whole.
+    fn plain_call(&self) -> io::Result<MutexGuard<'_, State>> {
+        match self.call()? {
+            (state, None) => Ok(state),
+            (_, Some(fault)) => Err(error(fault)),
+        }
+    }
+}
+
+fn error(fault: Fault) -> io::Error {
+    match fault {
+        Fault::Stop => io::Error::other("the machine has stopped"),
+        Fault::Full => io::ErrorKind::StorageFull.into(),
+        Fault::Error => io::Error::from_raw_os_error(5),
+    }
+}
+
+fn open(shared: &Arc<Shared>, state: &mut State, inode: usize) -> Arc<dyn File> {
+    state.openings += 1;
+    Arc::new(FaultyFile {
+        shared: Arc::clone(shared),
+        inode,
+        opening: state.openings,
+    })
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let mut state = self.0.plain_call()?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = state.inodes.len();
+        state.inodes.push(Inode {
+            modified: crate::tests::crash::clock(),
+            ..Inode::default()
+        });
+        state.names.insert(path.to_owned(), inode);
+        Ok(open(&self.0, &mut state, inode))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let mut state = self.0.plain_call()?;
+        let inode = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(open(&self.0, &mut state, inode))
+    }
+
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        {
+            let mut state = self.0.plain_call()?;
+            if state.names.contains_key(to) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            let inode = *state.names.get(&draft.beside).ok_or(io::ErrorKind::NotFound)?;
+            state.names.insert(to.to_owned(), inode);
+        }
+        // A call of its own, which may fail.
+        let _ = self.remove(&draft.beside);
+        Ok(())
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let mut state = self.0.plain_call()?;
+        state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(())
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let state = self.0.plain_call()?;
+        let within = |path: &String| {
+            let rest = if folder.is_empty() {
+                path
+            } else {
+                path.strip_prefix(folder)?.strip_prefix('/')?
+            };
+            rest.split('/').next().map(str::to_owned)
+        };
+        let mut names: Vec<String> = state.names.keys().filter_map(within).collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        let state = self.0.plain_call()?;
+        let inode = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(state.inodes[inode].modified)
+    }
+
+    fn uri(&self, path: &str) -> String {
+        format!("memory:faulty/{path}")
+    }
+
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        let mut guard = self.0.plain_call()?;
+        let state = &mut *guard;
+        // What stands in the folder, or in one above it.
+        let is_synced = |path: &String| {
+            let within = path.rsplit_once('/').map_or("", |(within, _)| within);
+            let below = folder.strip_prefix(within);
+            below.is_some_and(|below| within.is_empty() || below.is_empty() || below.starts_with('/'))
+        };
+        state.names_synced.retain(|path, _| !is_synced(path));
+        let names = state.names.iter().filter(|(path, _)| is_synced(path));
+        state
+            .names_synced
+            .extend(names.map(|(path, inode)| (path.clone(), *inode)));
+        Ok(())
+    }
+}
+
+impl File for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        let state = self.shared.plain_call()?;
+        Ok(state.inodes[self.inode].bytes.len() as u64)
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut state = self.shared.plain_call()?;
+        let part = if state.random.once_in(8) { 2 } else { 1 };
+        let bytes = &state.inodes[self.inode].bytes;
+        let rest = bytes.get(at as usize..).unwrap_or_default();
+        let read = rest.len().min(into.len().div_ceil(part));
+        into[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        let (mut state, fault) = self.shared.call()?;
+        let is_short = fault.is_some() || state.random.once_in(8);
+        let written = if is_short {
+            state.random.below(bytes.len() + 1)
+        } else {
+            bytes.len()
+        };
+        // Nothing at all would be the end of the file.
+        let written = if fault.is_some() {
+            written
+        } else {
+            written.max(1).min(bytes.len())
+        };
+        let inode = &mut state.inodes[self.inode];
+        inode.modified = crate::tests::crash::clock();
+        put(&mut inode.bytes, at as usize, &bytes[..written]);
+        inode
+            .unsynced
+            .push(Change::Write(at as usize, bytes[..written].to_vec()));
+        match fault {
+            Some(fault) => Err(error(fault)),
+            None => Ok(written),
+        }
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.shared.plain_call()?;
+        let inode = &mut state.inodes[self.inode];
+        inode.bytes.resize(bytes as usize, 0);
+        inode.unsynced.push(Change::Length(bytes as usize));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let (mut state, fault) = self.shared.call()?;
+        let inode = &mut state.inodes[self.inode];
+        match fault {
+            None => {
+                for change in std::mem::take(&mut inode.unsynced) {
+                    match change {
+                        Change::Write(at, bytes) => put(&mut inode.synced, at, &bytes),
+                        Change::Length(length) => inode.synced.resize(length, 0),
+                    }
+                }
+                Ok(())
+            }
+            Some(Fault::Error) => {
+                // The system counts as written what it could not write.
+                inode.unsynced.clear();
+                Err(error(Fault::Error))
+            }
+            Some(fault) => Err(error(fault)),
+        }
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut state = self.shared.plain_call()?;
+        while state.inodes[self.inode]
+            .locked_by
+            .is_some_and(|other| other != self.opening)
+        {
+            state = self.shared.unlocked.wait(state).unwrap();
+        }
+        state.inodes[self.inode].locked_by = Some(self.opening);
+        Ok(())
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        let mut state = self.shared.plain_call()?;
+        state.inodes[self.inode].locked_by = None;
+        self.shared.unlocked.notify_all();
+        Ok(())
+    }
+}

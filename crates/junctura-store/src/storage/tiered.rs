@@ -1,0 +1,226 @@
+//! Data in places of their own, everything else in another: a catalogue on a quick file system over data in an object store, and objects
+//! that were moved to a tier.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{Disk, Draft, File, Pause, Unfinished, Watch};
+
+/// Where data files lie that lie elsewhere than the catalogue.
+pub(crate) trait Places: std::fmt::Debug + Send + Sync {
+    /// Whether those lie there that were not moved: the tier [`OWN`](crate::maintenance::tier::OWN).
+    fn has_data(&self) -> bool;
+    /// What the tier of this name is reached through.
+    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>>;
+    /// Whether what lies in the tier of this name may be changed from this catalogue.
+    ///
+    /// # Errors
+    /// `ResourceBusy` when it is that of another one.
+    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()>;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct TieredDisk {
+    catalogue: Arc<dyn Disk>,
+    places: Box<dyn Places>,
+    /// Those that were asked for.
+    tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
+    /// Those that were the store's when a commit named files there, or the first file was made.
+    owned: Mutex<HashSet<String>>,
+}
+
+impl TieredDisk {
+    pub(crate) fn new(catalogue: Arc<dyn Disk>, places: Box<dyn Places>) -> Self {
+        Self {
+            catalogue,
+            places,
+            tiers: Mutex::default(),
+            owned: Mutex::default(),
+        }
+    }
+
+    /// The tier in which a file lies that does not lie beside the catalogue.
+    fn tier_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        if first == crate::data::FOLDER && self.places.has_data() {
+            return Some(crate::maintenance::tier::OWN);
+        }
+        let is_definition = !rest.contains('/') && rest.contains('.');
+        let is_in_tier = first == crate::maintenance::tier::FOLDER && !rest.is_empty() && !is_definition;
+        is_in_tier.then(|| rest.split_once('/').map_or(rest, |(name, _)| name))
+    }
+
+    fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        match self.tier_of(path) {
+            Some(name) => self.tier(name),
+            None => Ok(Arc::clone(&self.catalogue)),
+        }
+    }
+
+    /// The same, to make or to remove a file there.
+    fn to_change(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        let disk = self.of(path)?;
+        let Some(name) = self.tier_of(path) else {
+            return Ok(disk);
+        };
+        if !self.owned().contains(name) {
+            self.check_place(name, &*disk)?;
+        }
+        Ok(disk)
+    }
+
+    fn check_place(&self, name: &str, disk: &dyn Disk) -> io::Result<()> {
+        let checked = self.places.check_owner(&*self.catalogue, name, disk);
+        let mut owned = self.owned();
+        match &checked {
+            Ok(()) => _ = owned.insert(name.to_owned()),
+            Err(_) => _ = owned.remove(name),
+        }
+        checked
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tier(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
+        let mut tiers = self.tiers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tiers.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let tier = self.places.open(&*self.catalogue, name)?;
+        tiers.insert(name.to_owned(), Arc::clone(&tier));
+        Ok(tier)
+    }
+}
+
+impl Disk for TieredDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.to_change(path)?.create(path)
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.of(path)?.open(path)
+    }
+
+    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn File>> {
+        self.of(path)?.open_committed(path, end)
+    }
+
+    fn stage(&self, draft: &Draft) -> io::Result<()> {
+        self.to_change(&draft.beside)?.stage(draft)
+    }
+
+    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.to_change(to)?.publish(draft, to)
+    }
+
+    fn discard(&self, draft: &Draft) {
+        if let Ok(disk) = self.of(&draft.beside) {
+            disk.discard(draft);
+        }
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.to_change(path)?.remove(path)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.list(folder)
+    }
+
+    fn list_after(&self, folder: &str, name: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.list_after(folder, name)
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        self.of(path)?.read(path, bytes_max)
+    }
+
+    fn ahead(&self, folder: &str, name: &str, bytes_max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+        self.of(folder)?.ahead(folder, name, bytes_max)
+    }
+
+    fn grows(&self, path: &str) -> bool {
+        // Where nobody knows what it is, nothing can be written at all.
+        self.of(path).is_ok_and(|disk| disk.grows(path))
+    }
+
+    fn len(&self, path: &str) -> io::Result<u64> {
+        self.of(path)?.len(path)
+    }
+
+    fn modified(&self, path: &str) -> io::Result<Duration> {
+        self.of(path)?.modified(path)
+    }
+
+    fn uri(&self, path: &str) -> String {
+        self.of(path).map_or_else(|_| path.to_owned(), |disk| disk.uri(path))
+    }
+
+    fn address(&self) -> String {
+        self.catalogue.address()
+    }
+
+    fn is_at(&self, uri: &str) -> bool {
+        self.catalogue.is_at(uri)
+    }
+
+    fn identity(&self, path: &str) -> Option<String> {
+        self.of(path).ok()?.identity(path)
+    }
+
+    fn links(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.of(folder)?.links(folder)
+    }
+
+    fn check_way(&self, path: &str) -> io::Result<bool> {
+        // What lies elsewhere is looked at when a file is made there.
+        match self.tier_of(path) {
+            Some(_) => Ok(false),
+            None => self.catalogue.check_way(path),
+        }
+    }
+
+    fn store_above(&self, folder: &str) -> Option<String> {
+        self.of(folder).ok()?.store_above(folder)
+    }
+
+    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+        self.of(to)?.replace(draft, to)
+    }
+
+    fn check_owner(&self, folder: &str) -> io::Result<()> {
+        let Some(name) = self.tier_of(folder) else {
+            return Ok(());
+        };
+        self.check_place(name, &*self.tier(name)?)
+    }
+
+    fn reads_at_once(&self, path: &str) -> usize {
+        self.of(path).map_or(1, |disk| disk.reads_at_once(path))
+    }
+
+    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+        match self.of(folder) {
+            Ok(disk) => disk.watch(folder),
+            Err(_) => Box::new(Pause),
+        }
+    }
+
+    fn sync_names(&self, folder: &str) -> io::Result<()> {
+        self.of(folder)?.sync_names(folder)
+    }
+
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+        self.of(folder)?.unfinished(folder)
+    }
+
+    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+        self.to_change(&one.path)?.end_unfinished(one)
+    }
+}

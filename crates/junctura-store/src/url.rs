@@ -1,0 +1,458 @@
+//! Where a store lies, as users write it.
+//!
+//! | text | is |
+//! |---|---|
+//! | a path, `file:PATH`, or `file:///PATH` | a folder; in the last, `%3F` is a `?` |
+//! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
+//! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
+//!
+//! What was read of a bucket is kept in a folder of this machine where its URL says `cache=FOLDER`, or the environment
+//! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said. What was read of a
+//! folder is, where its URL says so: `file:///PATH?cache=FOLDER`. What a store has in other places is behind the cache of its URL, too,
+//! unless these say one of their own.
+//!
+//! With `until=damage` behind the `?` a store whose commits are damaged shows what was committed before that, and takes nothing.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::log::Commits;
+use crate::storage::{CacheDisk, Disk, LocalDisk, MemoryDisk, refused};
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Folder(PathBuf, Cache),
+    Memory(String),
+    S3(Bucket),
+}
+
+/// A part of an object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) name: String,
+    /// In front of every path; empty, or without a `/` at its ends.
+    pub(crate) prefix: String,
+    /// The server's address; that of Amazon, or what the environment says, without it.
+    pub(crate) endpoint: Option<String>,
+    pub(crate) region: Option<String>,
+    pub(crate) cache: Cache,
+}
+
+/// What a URL says of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+    bytes_max: Option<u64>,
+}
+
+impl Cache {
+    const BYTES_MAX: u64 = 10 << 30;
+
+    /// The place, behind a cache if one was asked for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a size in the environment that is none.
+    fn in_front_of(&self, disk: Arc<dyn Disk>) -> Result<Arc<dyn Disk>> {
+        let Some(folder) = &self.folder else { return Ok(disk) };
+        let bytes_max = match (self.bytes_max, environment("JUNCTURA_STORE_CACHE_SIZE")) {
+            (Some(bytes), _) => bytes,
+            (None, Some(text)) => size(&text.to_string_lossy())?,
+            (None, None) => Self::BYTES_MAX,
+        };
+        Ok(Arc::new(CacheDisk::new(disk, folder, bytes_max)))
+    }
+
+    /// This one, or that of the environment.
+    #[cfg(feature = "s3")]
+    fn or_of_environment(&self) -> Self {
+        let folder = || environment("JUNCTURA_STORE_CACHE").map(PathBuf::from);
+        Self {
+            folder: self.folder.clone().or_else(folder),
+            bytes_max: self.bytes_max,
+        }
+    }
+
+    /// Takes an option of a URL; whether it is one of a cache.
+    fn set(&mut self, option: &str, value: &str) -> Result<bool> {
+        match option {
+            "cache" if !value.is_empty() => self.folder = Some(value.into()),
+            "cache_size" => self.bytes_max = Some(size(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn environment(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A number of bytes: `500MiB`, `20 GiB`, `1000000`.
+fn size(text: &str) -> Result<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let shift = match unit.trim() {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        "TiB" => Some(40),
+        _ => None,
+    };
+    let bytes = number
+        .parse::<u64>()
+        .ok()
+        .zip(shift)
+        .and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| invalid("cache_size", "is no size: 500MiB, 20GiB, or a number of bytes"))
+}
+
+impl Place {
+    /// # Errors
+    /// `InvalidArgument`, which does not repeat what may be a secret.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if let Some(name) = text.strip_prefix("memory:") {
+            return Ok(Self::Memory(name.to_owned()));
+        }
+        let url = text.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
+        let Some((scheme, rest)) = url else {
+            return match text.strip_prefix("file:").unwrap_or(text) {
+                "" => Err(invalid("", "is empty")),
+                path => Ok(Self::folder(Path::new(path))),
+            };
+        };
+        match scheme {
+            "file" if rest.starts_with('/') => cached_folder(rest),
+            "file" => Err(invalid(text, "names a host: write file:///PATH")),
+            "s3" => Bucket::parse(rest).map(Self::S3),
+            other => Err(invalid(
+                other,
+                "is no kind of place that a store can lie in: a path, file, memory or s3",
+            )),
+        }
+    }
+
+    /// A folder, without a cache.
+    pub(crate) fn folder(path: &Path) -> Self {
+        Self::Folder(path.to_owned(), Cache::default())
+    }
+
+    /// The cache that its text says.
+    pub(crate) fn cache(&self) -> &Cache {
+        static NONE: Cache = Cache {
+            folder: None,
+            bytes_max: None,
+        };
+        match self {
+            Self::Folder(_, cache) => cache,
+            Self::S3(bucket) => &bucket.cache,
+            Self::Memory(_) => &NONE,
+        }
+    }
+
+    /// The same behind this cache, unless it says one of its own.
+    pub(crate) fn behind(mut self, other: &Cache) -> Self {
+        match &mut self {
+            Self::Folder(_, cache) | Self::S3(Bucket { cache, .. }) if cache.folder.is_none() => {
+                other.clone_into(cache);
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// What it is reached through; a folder has to be there, but for `is_new`.
+    ///
+    /// # Errors
+    /// `Unsupported` for what this build leaves out; what the system refuses.
+    pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn Disk>> {
+        match self {
+            Self::Folder(path, cache) => {
+                if is_new {
+                    make_folder(path)?;
+                }
+                cache.in_front_of(Arc::new(LocalDisk::new(path)))
+            }
+            Self::Memory(name) if name.is_empty() => Ok(Arc::new(MemoryDisk::default())),
+            #[cfg(test)]
+            Self::Memory(name) if let Some(faulty) = crate::storage::faulty::at_place(name) => Ok(faulty),
+            Self::Memory(name) => Ok(Arc::new(MemoryDisk::named(name))),
+            #[cfg(feature = "s3")]
+            Self::S3(bucket) => {
+                let cache = bucket.cache.or_of_environment();
+                cache.in_front_of(Arc::new(crate::storage::S3Disk::new(bucket)?))
+            }
+            #[cfg(not(feature = "s3"))]
+            Self::S3(_) => {
+                let cause = "this was built without object stores (the feature s3)";
+                Err(Error::new(Code::Unsupported, "s3", cause))
+            }
+        }
+    }
+
+    /// How commits get their order here, unless it is said.
+    pub(crate) fn commits(&self) -> Commits {
+        match self {
+            Self::Folder(..) | Self::Memory(_) => Commits::Appended,
+            Self::S3(_) => Commits::Exclusive,
+        }
+    }
+
+    /// Whether it is the same one for whoever reads its text, wherever.
+    pub(crate) fn is_absolute(&self) -> bool {
+        match self {
+            Self::Folder(path, _) => path.is_absolute(),
+            Self::Memory(name) => !name.is_empty(),
+            Self::S3(_) => true,
+        }
+    }
+}
+
+/// A URL without `until=damage`, and whether it had that.
+pub(crate) fn without_until_damage(text: &str) -> (Cow<'_, str>, bool) {
+    const OPTION: &str = "until=damage";
+    let url = text.split_once('?').filter(|(place, _)| place.contains("://"));
+    let Some((place, query)) = url.filter(|(_, query)| query.split('&').any(|pair| pair == OPTION)) else {
+        return (text.into(), false);
+    };
+    let others: Vec<&str> = query.split('&').filter(|pair| *pair != OPTION).collect();
+    (format!("{place}?{}", others.join("&")).into(), true)
+}
+
+/// What stands behind `file://`.
+fn cached_folder(text: &str) -> Result<Place> {
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let mut cache = Cache::default();
+    for (option, value) in options(query) {
+        if !cache.set(option, &decoded(value)?)? {
+            return Err(invalid(
+                "file:///…",
+                "has an option that is none of cache and cache_size; a `?` in a name is written %3F",
+            ));
+        }
+    }
+    Ok(Place::Folder(decoded(path)?.into(), cache))
+}
+
+/// Those behind a `?`.
+fn options(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    let there = path.ancestors().find(|folder| folder.is_dir());
+    let make = || {
+        std::fs::create_dir_all(path)?;
+        let new = path.ancestors().take_while(|folder| Some(*folder) != there);
+        for above in new.filter_map(Path::parent) {
+            let above = if above.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                above
+            };
+            match std::fs::File::open(above).and_then(|folder| folder.sync_all()) {
+                // One may be allowed to write there and not to read.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
+    };
+    make().map_err(|error: std::io::Error| refused(path.display().to_string(), "cannot be made", &error))
+}
+
+impl Bucket {
+    fn parse(text: &str) -> Result<Self> {
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+        let (name, prefix) = path.split_once('/').unwrap_or((path, ""));
+        if name.contains(['@', ':']) {
+            return Err(invalid(
+                "s3://…",
+                "has credentials in it: give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            ));
+        }
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+        if name.len() < 3 || !name.bytes().all(is_plain) {
+            return Err(invalid(name, "is no name of a bucket"));
+        }
+        let prefix = decoded(prefix.trim_matches('/'))?;
+        if prefix.split('/').any(|part| part == "." || part == "..") || prefix.contains("//") {
+            return Err(invalid(&prefix, "is no prefix of names: it has empty parts, or dots"));
+        }
+        let mut bucket = Self {
+            name: name.to_owned(),
+            prefix,
+            endpoint: None,
+            region: None,
+            cache: Cache::default(),
+        };
+        for (option, value) in options(query) {
+            let value = decoded(value)?;
+            if !bucket.cache.set(option, &value)? {
+                bucket.set(option, value)?;
+            }
+        }
+        Ok(bucket)
+    }
+
+    fn set(&mut self, option: &str, value: String) -> Result<()> {
+        match option {
+            "endpoint" => {
+                let host = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+                if host.is_none_or(|host| host.is_empty() || host.contains(['@', '?'])) {
+                    return Err(invalid(
+                        "endpoint",
+                        "is no address: http://HOST:PORT or https://HOST, without credentials",
+                    ));
+                }
+                self.endpoint = Some(value);
+            }
+            "region" => self.region = Some(value),
+            // Not repeated, since it may be a key.
+            _ => {
+                return Err(invalid(
+                    "s3://…",
+                    "has an option that is none of endpoint, region, cache and cache_size",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// With `%41` and the like put in.
+fn decoded(text: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let pair = digit(rest.next()).zip(digit(rest.next()));
+            let (high, low) = pair.ok_or_else(|| invalid("%", "needs two hexadecimal digits behind it"))?;
+            (16 * high + low) as u8
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| invalid("%", "does not give UTF-8"))
+}
+
+#[cold]
+fn invalid(subject: &str, cause: &str) -> Error {
+    Error::new(Code::InvalidArgument, subject, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(prefix: &str, endpoint: Option<&str>, region: Option<&str>) -> Place {
+        Place::S3(Bucket {
+            name: "fields".to_owned(),
+            prefix: prefix.to_owned(),
+            endpoint: endpoint.map(str::to_owned),
+            region: region.map(str::to_owned),
+            cache: Cache::default(),
+        })
+    }
+
+    #[test]
+    fn a_cache_is_read() {
+        let cache = |text: &str| {
+            let place = Place::parse(text).unwrap();
+            (place.cache().folder.clone(), place.cache().bytes_max)
+        };
+        assert_eq!(
+            cache("file:///slow?cache=/fast&cache_size=1MiB"),
+            (Some("/fast".into()), Some(1 << 20))
+        );
+        assert_eq!(cache("file:///slow"), (None, None));
+        assert_eq!(cache("/slow?cache=/fast"), (None, None), "a path is a path");
+        assert_eq!(cache("s3://fields"), (None, None));
+        assert_eq!(cache("s3://fields?cache=/fast/a%20b"), (Some("/fast/a b".into()), None));
+        assert_eq!(
+            cache("s3://fields?cache_size=20GiB&cache=x"),
+            (Some("x".into()), Some(20 << 30))
+        );
+        assert_eq!(size("500 MiB").unwrap(), 500 << 20);
+        assert_eq!(size("12345").unwrap(), 12345);
+        for wrong in ["", "GiB", "1.5GiB", "-1", "9999999999TiB", "5 parsecs"] {
+            assert_eq!(size(wrong).unwrap_err().code(), Code::InvalidArgument, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_lies_elsewhere_is_behind_the_same_cache() {
+        let place = |text: &str| Place::parse(text).unwrap();
+        let whole = place("file:///slow?cache=/fast&cache_size=1MiB");
+        let data = |text: &str| place(text).behind(whole.cache());
+        assert_eq!(data("/data"), place("file:///data?cache=/fast&cache_size=1MiB"));
+        assert_eq!(data("s3://fields"), place("s3://fields?cache=/fast&cache_size=1MiB"));
+        assert_eq!(data("s3://fields?cache=/own"), place("s3://fields?cache=/own"));
+        assert_eq!(data("memory:x"), place("memory:x"));
+        assert_eq!(place("/data").behind(place("/slow").cache()), place("/data"));
+    }
+
+    #[test]
+    fn places_are_read() {
+        let folder = |path: &str| Place::folder(Path::new(path));
+        let endpoint = Some("http://127.0.0.1:7070");
+        for (text, expected) in [
+            ("/a/b c", folder("/a/b c")),
+            ("a", folder("a")),
+            ("/a/b://c", folder("/a/b://c")),
+            ("file:a", folder("a")),
+            ("file:/a", folder("/a")),
+            ("file:///a/b%20c", folder("/a/b c")),
+            ("file:///a/b%3Fc?", folder("/a/b?c")),
+            ("/a/b?c", folder("/a/b?c")),
+            ("memory:", Place::Memory(String::new())),
+            ("memory:x", Place::Memory("x".to_owned())),
+            ("s3://fields", bucket("", None, None)),
+            ("s3://fields/a/b/", bucket("a/b", None, None)),
+            ("s3://fields?region=eu-1", bucket("", None, Some("eu-1"))),
+            (
+                "s3://fields/a?endpoint=http://127.0.0.1:7070&region=x",
+                bucket("a", endpoint, Some("x")),
+            ),
+            (
+                "s3://fields/a?endpoint=http%3A%2F%2F127.0.0.1%3a7070",
+                bucket("a", endpoint, None),
+            ),
+        ] {
+            assert_eq!(Place::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused_without_its_secrets() {
+        for text in [
+            "",
+            "file://host/a",
+            "ftp://a/b",
+            "s3://",
+            "s3://B_",
+            "s3://fields/../a",
+            "s3://fields/a//b",
+            "s3://fields/%zz",
+            "s3://fields/%ff",
+            "s3://secret:secret@fields/a",
+            "s3://fields?secret=secret",
+            "s3://fields?endpoint=http://secret:secret@host",
+            "s3://fields?endpoint=host",
+            "s3://fields?cache=",
+            "file:///a?cache=",
+            "file:///a?b",
+            "s3://fields?cache_size=secret",
+        ] {
+            let error = Place::parse(text).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument, "{text}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Where a server is, as users write it.
+//!
+//! | written | is |
+//! |---|---|
+//! | `unix:NAME` | the socket `NAME.sock` in this user's own directory (see [`Address::path`]) |
+//! | `unix:/a/path.sock` | the socket of this path; its directory is the user's own business |
+//! | `unix:@NAME` | a name in Linux's abstract space, without a file; it exists per network namespace |
+//!
+//! A name is 1 to 64 of `A-Z a-z 0-9 . _ -`, so that it can be part of a path without becoming another one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::listening::directory;
+
+/// Letters of the longest name.
+const NAME_LENGTH_MAX: usize = 64;
+/// What every address begins with.
+const SCHEME: &str = "unix:";
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A name within this user's own directory.
+    Named(Name),
+    /// A path, absolute.
+    Path(PathBuf),
+    /// A name in the abstract space.
+    Abstract(Name),
+}
+
+/// A checked name: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, pointing at the first wrong letter.
+    pub fn new(name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        let wrong = |cause: &str| Error::new(Code::InvalidArgument, format!("name {name:?}"), cause);
+        if name.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        if let Some(at) = name.find(|letter: char| !letter.is_ascii_alphanumeric() && !"._-".contains(letter)) {
+            return Err(wrong("only A-Z a-z 0-9 . _ - may be in it").at(at));
+        }
+        if name.len() > NAME_LENGTH_MAX {
+            return Err(wrong("it is longer than 64"));
+        }
+        Ok(Self(name))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Address {
+    /// The path of the socket; `None` for one in the abstract space.
+    ///
+    /// The directory of named sockets is `$XDG_RUNTIME_DIR/junctura` where that variable names a directory of this user,
+    /// else `/tmp/junctura-UID` (batch jobs often inherit a variable whose directory is not there).
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Named(name) => Some(directory::of_this_user().join(format!("{name}.sock"))),
+            Self::Path(path) => Some(path.clone()),
+            Self::Abstract(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "{SCHEME}{name}"),
+            Self::Path(path) => write!(f, "{SCHEME}{}", path.display()),
+            Self::Abstract(name) => write!(f, "{SCHEME}@{name}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let Some(rest) = text.strip_prefix(SCHEME) else {
+            let cause = "an address is unix:NAME, unix:/absolute/path.sock or unix:@NAME";
+            return Err(Error::new(Code::InvalidArgument, text, cause));
+        };
+        if let Some(name) = rest.strip_prefix('@') {
+            return Name::new(name).map(Self::Abstract);
+        }
+        if !rest.contains('/') {
+            return Name::new(rest).map(Self::Named);
+        }
+        if rest.contains('\0') || !Path::new(rest).is_absolute() || rest.ends_with('/') {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                text,
+                "the path of a socket is absolute and names a file",
+            ));
+        }
+        Ok(Self::Path(PathBuf::from(rest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_written_again() {
+        for text in [
+            "unix:default",
+            "unix:run-7.b_2",
+            "unix:/run/x/pool.sock",
+            "unix:@seventh",
+            "unix:..",
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        let longest = format!("unix:{}", "n".repeat(64));
+        assert!(longest.parse::<Address>().is_ok());
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        let too_long = format!("unix:{}", "n".repeat(65));
+        for text in [
+            "",
+            "default",
+            "tcp://node:1",
+            "unix:",
+            "unix:@",
+            "unix:a b",
+            "unix:a/b",
+            "unix:./a",
+            "unix:../a",
+            "unix:/a/",
+            "unix:/a\0b",
+            "unix:@a/b",
+            "unix:naïve",
+            &too_long,
+        ] {
+            assert_eq!(
+                text.parse::<Address>().unwrap_err().code(),
+                Code::InvalidArgument,
+                "{text:?}"
+            );
+        }
+        assert_eq!(Name::new("a b").unwrap_err().position(), Some(1));
+    }
+
+    #[test]
+    fn a_name_stays_within_its_directory() {
+        let path = "unix:..".parse::<Address>().unwrap().path().unwrap();
+        assert_eq!(path.parent().unwrap(), directory::of_this_user());
+        assert_eq!("unix:@x".parse::<Address>().unwrap().path(), None);
+    }
+}
