@@ -45,7 +45,8 @@ pub(crate) unsafe fn of<'a>(pool: *const PoolHandle) -> Result<&'a Pool> {
 ///
 /// Options (all optional):
 ///   name=NAME            the name of this client in reports of the pool
-///   schema=NAME|FILE     a schema that the pool must have: built in ("free", "mars", ...) or a file
+///   schema=NAME|FILE     a schema that the pool must have: built in ("free", "mars", ...) or a file;
+///                        several: schema=(free,mars), the first of which is the default of a private pool
 ///   start                starts a server for this machine where none runs
 ///   timeout=TIME         how long an offer waits for memory (default: forever)
 ///   store=URL            a store behind the pool, which reads search, too
@@ -87,8 +88,8 @@ fn settle(mut builder: PoolBuilder, words: &mut OptionWords<'_>) -> Result<PoolB
     if let Some(name) = words.text("name")? {
         builder = builder.name(name);
     }
-    if let Some(schema) = words.text("schema")? {
-        builder = match schema {
+    for schema in words.text("schema")?.into_iter().flat_map(|all| all.split(',')) {
+        builder = match schema.trim() {
             name if Schema::BUILTIN_NAMES.contains(&name) => builder.schema(name),
             file => builder.schema_file(file),
         };

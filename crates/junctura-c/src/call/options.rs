@@ -21,6 +21,14 @@ pub(crate) struct OptionWords<'t> {
     known: Vec<&'static str>,
 }
 
+/// What stands behind a name.
+enum WordValue<'t> {
+    /// The name does not occur.
+    Absent,
+    Bare,
+    Text(&'t str),
+}
+
 impl<'t> OptionWords<'t> {
     /// Reads options; NULL is none.
     ///
@@ -59,10 +67,12 @@ impl<'t> OptionWords<'t> {
         })
     }
 
-    fn take(&mut self, name: &'static str) -> Option<Option<&'t str>> {
+    fn take(&mut self, name: &'static str) -> WordValue<'t> {
         self.known.push(name);
-        let at = self.words.iter().position(|(other, _)| *other == name)?;
-        Some(self.words.remove(at).1)
+        match self.words.iter().position(|(other, _)| *other == name) {
+            Some(at) => self.words.remove(at).1.map_or(WordValue::Bare, WordValue::Text),
+            None => WordValue::Absent,
+        }
     }
 
     /// Whether a word without a value is there.
@@ -71,9 +81,9 @@ impl<'t> OptionWords<'t> {
     /// `InvalidArgument` where it has a value.
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool> {
         match self.take(name) {
-            None => Ok(false),
-            Some(None) => Ok(true),
-            Some(Some(_)) => Err(invalid("options", format!("{name} takes no value"))),
+            WordValue::Absent => Ok(false),
+            WordValue::Bare => Ok(true),
+            WordValue::Text(_) => Err(invalid("options", format!("{name} takes no value"))),
         }
     }
 
@@ -83,9 +93,9 @@ impl<'t> OptionWords<'t> {
     /// `InvalidArgument` where the value is missing.
     pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<&'t str>> {
         match self.take(name) {
-            None => Ok(None),
-            Some(Some(value)) => Ok(Some(value)),
-            Some(None) => Err(invalid("options", format!("{name} lacks a value: {name}=VALUE"))),
+            WordValue::Absent => Ok(None),
+            WordValue::Text(value) => Ok(Some(value)),
+            WordValue::Bare => Err(invalid("options", format!("{name} lacks a value: {name}=VALUE"))),
         }
     }
 
