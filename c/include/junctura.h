@@ -215,7 +215,8 @@ int jct_code_advice(int code);
 //
 // Options (all optional):
 //   name=NAME            the name of this client in reports of the pool
-//   schema=NAME|FILE     a schema that the pool must have: built in ("free", "mars", ...) or a file
+//   schema=NAME|FILE     a schema that the pool must have: built in ("free", "mars", ...) or a file;
+//                        several: schema=(free,mars), the first of which is the default of a private pool
 //   start                starts a server for this machine where none runs
 //   timeout=TIME         how long an offer waits for memory (default: forever)
 //   store=URL            a store behind the pool, which reads search, too

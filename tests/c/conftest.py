@@ -48,7 +48,18 @@ def environment() -> Iterator[dict[str, str]]:
 def pool(environment: dict[str, str]) -> Iterator[str]:
     """The URL of a pool that is served."""
     url = "unix:test"
-    command = [str(BUILT / "junctura"), "serve", url, "--schema", "free", "--schema", "mars", "--budget", "256MiB", "--announce"]
+    command = [
+        str(BUILT / "junctura"),
+        "serve",
+        url,
+        "--schema",
+        "free",
+        "--schema",
+        "mars",
+        "--budget",
+        "256MiB",
+        "--announce",
+    ]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()

@@ -21,8 +21,10 @@ VALGRIND = [
     "--quiet",
     "--error-exitcode=9",
     "--leak-check=full",
+    "--show-leak-kinds=definite",
     "--errors-for-leak-kinds=definite",
     "--fair-sched=yes",
+    f"--suppressions={Path(__file__).with_name('valgrind.supp')}",
 ]
 
 
@@ -34,7 +36,7 @@ def test_a_program_succeeds(name: str, served: bool, compiled: Compile, pool: st
 
 def test_the_environment_names_the_pool(compiled: Compile, pool: str, run: Run) -> None:
     run(compiled("functions.c"), JUNCTURA_POOL=pool)
-    assert "name=held" in run("junctura", "ls", "--pool", pool, "name=held", "--long")
+    assert " held " in run("junctura", "ls", "--pool", pool, "name=held", "--long")
 
 
 def test_an_open_pool_has_no_thread_and_no_signal_handler(compiled: Compile, pool: str, run: Run) -> None:

@@ -98,6 +98,7 @@ static void pending(jct_pool_t *pool) {
         EXPECT(poll(&ready, 1, 60000) == 1);
     }
     EXPECT(holds(object, "answer"));
+    jct_object_release(object);
     RETURNS(JCT_NOT_FOUND, jct_pending_take(late, -1, &object));
     EXPECT(!object);
     jct_pending_free(late);
