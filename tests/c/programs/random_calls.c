@@ -65,9 +65,10 @@ static int offers_call(size_t at) {
         return jct_offer(pool, set, number(9) ? payload : NULL, number(number(2) ? 100 : sizeof payload), options());
     case 2:
         jct_allocation_free(allocations[at]);
-        int code = jct_allocate(pool, number(200000), 0.001, &allocations[at], &data);
+        count = number(4) ? number(200000) : 0;
+        int code = jct_allocate(pool, count, 0.001, &allocations[at], &data);
         if (code == JCT_OK)
-            memset(data, 1, 1);
+            memset(data, 1, count);
         return code;
     case 3: {
         jct_allocation_t *taken = allocations[at];
