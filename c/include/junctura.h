@@ -294,10 +294,11 @@ int jct_offer(const jct_pool_t *pool,
               size_t bytes,
               const char *options);
 
-// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without a
-// copy. `*data` is the memory, aligned to 64 bytes where `bytes` is at least 4,096; what it contains is
-// undefined. Blocks for at most `timeout` seconds while the pool has no memory. Offer it with
-// jct_allocation_offer, or free it with jct_allocation_free.
+// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
+// a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
+// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks for at most
+// `timeout` seconds while the pool has no memory. Offer it with jct_allocation_offer, or free it with
+// jct_allocation_free.
 //
 // Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
 int jct_allocate(const jct_pool_t *pool, size_t bytes, double timeout, jct_allocation_t **out, void **data);
@@ -566,12 +567,13 @@ void jct_bundle_close(jct_bundle_t *bundle);
 // block. Free it with jct_layout_free. Errors: JCT_INVALID_ARGUMENT, JCT_LIMIT_EXCEEDED.
 int jct_layout_parse(const char *layout, jct_layout_t **out);
 
-// Makes a layout of blocks: block i has the indices from starts[i] to starts[i] + counts[i] of each
-// dimension, and is stored by rank ranks[i]. `shape` has one number for each dimension, `starts` and
-// `counts` have `dimensions` numbers for each of `blocks` blocks, `ranks` has one for each block. All
-// arrays are copied. A rank that has several blocks stores them one behind the other. `order` is
-// JCT_ORDER_C or JCT_ORDER_F. Does not block. Free it with jct_layout_free. Errors: JCT_INVALID_ARGUMENT,
-// also for blocks that overlap; JCT_LIMIT_EXCEEDED.
+// Makes a layout of blocks: block i has the indices from `starts[i]` to `starts[i] + counts[i]` of
+// each dimension, and is stored by rank `ranks[i]`. `shape` has one number for each dimension,
+// `starts` and `counts` have `dimensions` numbers for each of `blocks` blocks, `ranks` has one for
+// each block. All arrays are copied. A rank that has several blocks stores them one behind the other.
+// `order` is JCT_ORDER_C or JCT_ORDER_F. Does not block. Free it with jct_layout_free. Blocks of
+// consumers may overlap and leave out elements; those of producers must cover the array once. Errors:
+// JCT_INVALID_ARGUMENT, JCT_LIMIT_EXCEEDED.
 int jct_layout_blocks(size_t dimensions,
                       const uint64_t *shape,
                       size_t blocks,

@@ -37,12 +37,13 @@ pub unsafe extern "C" fn jct_layout_parse(layout: *const c_char, out: *mut *mut 
     })
 }
 
-/// Makes a layout of blocks: block i has the indices from starts[i] to starts[i] + counts[i] of each
-/// dimension, and is stored by rank ranks[i]. `shape` has one number for each dimension, `starts` and
-/// `counts` have `dimensions` numbers for each of `blocks` blocks, `ranks` has one for each block. All
-/// arrays are copied. A rank that has several blocks stores them one behind the other. `order` is
-/// JCT_ORDER_C or JCT_ORDER_F. Does not block. Free it with jct_layout_free. Errors: JCT_INVALID_ARGUMENT,
-/// also for blocks that overlap; JCT_LIMIT_EXCEEDED.
+/// Makes a layout of blocks: block i has the indices from `starts[i]` to `starts[i] + counts[i]` of
+/// each dimension, and is stored by rank `ranks[i]`. `shape` has one number for each dimension,
+/// `starts` and `counts` have `dimensions` numbers for each of `blocks` blocks, `ranks` has one for
+/// each block. All arrays are copied. A rank that has several blocks stores them one behind the other.
+/// `order` is JCT_ORDER_C or JCT_ORDER_F. Does not block. Free it with jct_layout_free. Blocks of
+/// consumers may overlap and leave out elements; those of producers must cover the array once. Errors:
+/// JCT_INVALID_ARGUMENT, JCT_LIMIT_EXCEEDED.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "arrays of C")]
 pub unsafe extern "C" fn jct_layout_blocks(

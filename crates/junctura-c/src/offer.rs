@@ -57,10 +57,11 @@ pub unsafe extern "C" fn jct_offer(
     })
 }
 
-/// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without a
-/// copy. `*data` is the memory, aligned to 64 bytes where `bytes` is at least 4,096; what it contains is
-/// undefined. Blocks for at most `timeout` seconds while the pool has no memory. Offer it with
-/// jct_allocation_offer, or free it with jct_allocation_free.
+/// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
+/// a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
+/// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks for at most
+/// `timeout` seconds while the pool has no memory. Offer it with jct_allocation_offer, or free it with
+/// jct_allocation_free.
 ///
 /// Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
 #[unsafe(no_mangle)]

@@ -80,6 +80,13 @@ static void arguments(jct_pool_t *pool) {
     INVALID(jct_layout_blocks(1, one, 1, one, huge, one, JCT_ORDER_C, &layout));
     INVALID(jct_layout_blocks(1, one, (size_t)-1, one, one, one, JCT_ORDER_C, &layout));
     INVALID(jct_layout_blocks(1, one, 1, one, one, one, 9, &layout));
+    const uint64_t four[] = {4}, ranks[] = {0, 1}, starts[] = {0, 1}, counts[] = {2, 3}, apart[] = {0, 2}, two[] = {2, 2};
+    OK(jct_layout_blocks(1, four, 2, ranks, apart, two, JCT_ORDER_F, &layout));
+    jct_layout_free(layout);
+    /* Consumers may want overlapping blocks; producers cannot have them. */
+    OK(jct_layout_blocks(1, four, 2, ranks, starts, counts, JCT_ORDER_C, &layout));
+    INVALID(jct_offer_piece(pool, layout, 0, "u1", key, "ab", 2, NULL));
+    jct_layout_free(layout);
     INVALID(jct_follow(pool, "", "window=many", &follow));
     INVALID(jct_pool_open("unix:test", "spill_size=1GiB", &none));
     RETURNS(JCT_UNAVAILABLE, jct_pool_open("unix:nobody-serves-this", NULL, &none));
