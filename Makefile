@@ -15,7 +15,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export JUNCTURA_CACHE ?= $(CURDIR)/.tools/cache
 # The cargo profile of what is built: `quick`, `release`, or `ci`, with which the suites share their crates.
 PROFILE = $(or $(JUNCTURA_PROFILE),quick)
-bench soak wheel: PROFILE = $(or $(JUNCTURA_PROFILE),release)
+bench install-c soak wheel: PROFILE = $(or $(JUNCTURA_PROFILE),release)
 PATH_BEFORE := $(PATH)
 export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 
@@ -67,6 +67,17 @@ wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON
 	@echo "wheel: Python package ($(PROFILE))"
 	@maturin build --profile $(PROFILE) --quiet --interpreter $(or $(PYTHON),$(PY)) --out $(or $(DIST),dist)
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
+
+.PHONY: install-c
+install-c: ## the C library, its header, and files of pkg-config and CMake: make install-c PREFIX=$HOME/.local
+	@[ -n "$(PREFIX)" ] || { echo "install-c: PREFIX is missing: make install-c PREFIX=\$$HOME/.local" >&2; exit 2; }
+	@cargo build --profile $(PROFILE) -p junctura-c
+	@tools/install_c.sh "$(PREFIX)" $(CARGO_TARGET_DIR)/$(PROFILE)
+	@echo "install-c: gcc program.c \$$(PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig pkg-config --cflags --libs junctura)"
+
+.PHONY: header
+header: setup-dev ## c/include/junctura.h, from the crate junctura-c
+	@.tools/bin/cbindgen --quiet --config crates/junctura-c/cbindgen.toml --output c/include/junctura.h crates/junctura-c
 
 .PHONY: check
 check: setup-dev ## what one runs every few minutes: format, clippy, unit tests
@@ -142,6 +153,9 @@ soak: setup-dev servers build ## the long runs: tests named soak_*, every messag
 	@JUNCTURA_FILES=all $(PY) -m pytest -q tests/products/test_real_outputs.py
 	@echo "soak: storms, with fresh seeds"
 	@$(PY) tests/storm/soak.py
+	@echo "soak: a million random calls of the C library"
+	@cargo build --profile ci -p junctura-cli -p junctura-c
+	@JUNCTURA_C_CALLS=1000000 $(PY) -m pytest -q tests/c -k random_calls_return
 	@echo "soak: runs of workflows, with fresh seeds"
 	@$(PY) tests/workflow/run_storm.py --first $$(date +%s)
 	@fuzz/run.sh 300

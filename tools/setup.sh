@@ -167,6 +167,9 @@ optional_packages() {
     if ! command -v cdo >/dev/null && [ ! -e .tools/no-cdo ]; then
         optional+=(cdo)
     fi
+    if ! command -v valgrind >/dev/null && [ ! -e .tools/no-valgrind ]; then
+        optional+=(valgrind)
+    fi
     [ "${#optional[@]}" -gt 0 ] || return 0
     if apt_prepare "${optional[@]}"; then
         begin apt install_optional "${optional[@]}"
@@ -182,6 +185,7 @@ without_optional() {
     [[ " $* " != *" shellcheck "* ]] || touch .tools/no-shellcheck
     [[ " $* " != *" slurmctld "* ]] || touch .tools/no-slurm
     [[ " $* " != *" cdo "* ]] || touch .tools/no-cdo
+    [[ " $* " != *" valgrind "* ]] || touch .tools/no-valgrind
 }
 
 # Python
@@ -278,6 +282,17 @@ crates() {
     for lock in $(locks); do sha256sum "$lock"; done >.tools/crates
 }
 
+# The program that writes the header of the C library. Where it cannot be had, the header is not compared with the crate.
+
+CBINDGEN=0.29.4
+
+has_cbindgen() { [ "$(.tools/bin/cbindgen --version 2>/dev/null)" = "cbindgen $CBINDGEN" ]; }
+
+cbindgen() {
+    cargo install --quiet --locked --version "$CBINDGEN" --root .tools cbindgen ||
+        say "cbindgen cannot be had here (see .tools/log/cbindgen): the header of C is not compared"
+}
+
 # Servers that tests need: a proxy that makes bad links, and a server of an object store.
 
 # The machine's Go, where it is new enough; else one that lasts as long as this script.
@@ -340,6 +355,10 @@ fi
 if at_least dev; then
     has_rust_tools
     optional_packages
+    if ! has_cbindgen; then
+        say "cbindgen (cargo install)"
+        begin cbindgen cbindgen
+    fi
 fi
 if at_least servers && ! has_servers; then
     begin servers servers

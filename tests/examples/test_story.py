@@ -1,4 +1,4 @@
-"""One story: the same programs in Python, Rust and shell, in pools of every kind, say the same."""
+"""One story: the same programs in Python, Rust, C and shell, in pools of every kind, say the same."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 JUNCTURA = TARGET / os.environ.get("JUNCTURA_PROFILE", "ci") / "junctura"
+LIBRARY = JUNCTURA.parent / "libjunctura_c.so"
 STORIES = sorted(path.parent.name for path in (ROOT / "examples/story").glob("*/output.txt"))
 # Further ones (tcp://...) are one line here: how to serve it, and what it is called then.
 SERVED = ["unix:story", "unix:@story-{pid}", "tcp://127.0.0.1:0"]
@@ -44,6 +45,20 @@ def address(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iter
         assert server.wait(timeout=60) == 0
 
 
+@pytest.fixture(scope="session")
+def c_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the stories in C, which are compiled here."""
+    folder = tmp_path_factory.mktemp("story")
+    for name in ("libjunctura.so", "libjunctura.so.0"):
+        (folder / name).symlink_to(LIBRARY)
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", str(ROOT / "c/include")]
+    links = ["-L", str(folder), "-ljunctura", f"-Wl,-rpath,{folder}", "-lpthread"]
+    for story in STORIES:
+        source = ROOT / "examples/story" / story / "main.c"
+        subprocess.run(["gcc", *strict, str(source), "-o", str(folder / story), *links], check=True)
+    return folder
+
+
 def tell(command: list[str], environment: dict[str, str]) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -51,11 +66,12 @@ def tell(command: list[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def command_of(story: str, language: str, rust_programs: Path) -> list[str]:
+def command_of(story: str, language: str, rust_programs: Path, c_programs: Path) -> list[str]:
     folder = ROOT / "examples/story" / story
     return {
         "python": [sys.executable, str(folder / "main.py")],
         "rust": [str(rust_programs / f"story_{story}")],
+        "c": [str(c_programs / story)],
         "shell": ["bash", str(folder / "main.sh")],
     }[language]
 
@@ -65,10 +81,15 @@ def test_there_are_five() -> None:
 
 
 @pytest.mark.parametrize("address", [None, *SERVED], indirect=True, ids=["own", "named", "abstract", "tcp"])
-@pytest.mark.parametrize("language", ["python", "rust", "shell"])
+@pytest.mark.parametrize("language", ["python", "rust", "c", "shell"])
 @pytest.mark.parametrize("story", STORIES)
 def test_all_tell_the_same(
-    story: str, language: str, address: list[str], environment: dict[str, str], rust_programs: Path
+    story: str,
+    language: str,
+    address: list[str],
+    environment: dict[str, str],
+    rust_programs: Path,
+    c_programs: Path,
 ) -> None:
     expected = (ROOT / "examples/story" / story / "output.txt").read_text()
-    assert tell([*command_of(story, language, rust_programs), *address], environment) == expected
+    assert tell([*command_of(story, language, rust_programs, c_programs), *address], environment) == expected

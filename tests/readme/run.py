@@ -1,12 +1,13 @@
-"""Executes pages: each ``sh`` and ``python`` block in its order, in a scratch folder for each page.
+"""Executes pages: each ``sh``, ``python`` and ``c`` block in its order, in a scratch folder for each page.
 
-``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that a
-variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is a
-program of its own, as a reader would paste it. A block behind the comment ``<!-- not run: why -->`` is left out. A page
-with the comment ``<!-- continues: PAGE -->`` is run after that page beside it, in the same folder and session. The
-first block that fails ends its page and is named with its line. ``rust`` blocks of the guide are tested by
-``cargo test --doc``; ``text`` is what something prints. A block in any other language would be run by nobody, and is an
-error.
+``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that
+a variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is
+a program of its own, as a reader would paste it. A block of C is a file, which its first line names (``/* hello.c
+*/``); a block of the shell compiles it, with the library as ``make install-c`` installs it. A block behind the
+comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run after that
+page beside it, in the same folder and session. The first block that fails ends its page and is named with its line.
+``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in any
+other language would be run by nobody, and is an error.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = ("sh", "python")
+RUN = ("sh", "python", "c")
 TESTED_ELSEWHERE = ("rust", "text")
 CONTINUES = re.compile(r"^<!-- continues: (?P<page>\S+) -->$", re.M)
+FILE = re.compile(r"/\* (?P<name>\w+\.c) \*/$", re.M)
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
@@ -70,6 +72,11 @@ def script(found: list[Block], scratch: Path) -> str:
             program = scratch / f"block_{number}.py"
             program.write_text(block.code)
             lines.append(f"python {program}")
+        elif block.language == "c":
+            named = FILE.match(block.code)
+            if named is None:
+                raise SystemExit(f"{block.page}:{block.line}: the first line names no file: /* hello.c */")
+            (scratch / "here" / named["name"]).write_text(block.code)
         else:
             lines.append(block.code)
         lines.append(f"echo {number} > {scratch}/done")
@@ -83,7 +90,14 @@ def environment(scratch: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}:{built}:{os.environ.get('PATH', '')}"
     runtime = scratch / "run"
     runtime.mkdir(mode=0o700)
-    return {**os.environ, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
+    packages = {"PKG_CONFIG_PATH": str(scratch / "prefix/lib/pkgconfig")}
+    return {**os.environ, **packages, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
+
+
+def install_c(scratch: Path) -> None:
+    """Installs the C library that was built."""
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("JUNCTURA_PROFILE", "ci")
+    subprocess.run([ROOT / "tools/install_c.sh", scratch / "prefix", built], check=True)
 
 
 def execute(pages: list[Path]) -> tuple[int, int]:
@@ -97,6 +111,8 @@ def execute(pages: list[Path]) -> tuple[int, int]:
         here.mkdir()
         tour = scratch / "tour.sh"
         tour.write_text(script(found, scratch))
+        if any(block.language == "c" for block in found):
+            install_c(scratch)
         tour_run = subprocess.run(["bash", str(tour)], cwd=here, env=environment(scratch), stdin=subprocess.DEVNULL)
         done = scratch / "done"
         passed = int(done.read_text()) if done.exists() else 0

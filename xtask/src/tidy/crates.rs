@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 9] = [
     &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],
     &["junctura-cli"],
-    &["junctura-python"],
+    &["junctura-python", "junctura-c"],
     &["xtask"],
 ];
 

@@ -1,0 +1,136 @@
+//! Objects that a demand or a follow returned.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr;
+
+use junctura::Object;
+
+use crate::call::argument::{c_text, put, text};
+use crate::call::error::{guarded, guarded_or};
+use crate::call::handle::{self, OpaqueType};
+
+/// An object that is held: its payload stays readable until the handle is released.
+pub struct ObjectHandle {
+    _opaque: [u64; 0],
+}
+
+impl OpaqueType for ObjectHandle {
+    type Value = HeldObject;
+    const TAG: u64 = 0x6a63_745f_6f62_6a65;
+    const NAME: &'static str = "object";
+}
+
+/// The contents of a handle, with the texts that were lent to C.
+#[doc(hidden)]
+pub struct HeldObject {
+    object: Object,
+    key: OnceCell<CString>,
+    values: LentTexts,
+}
+
+impl HeldObject {
+    pub(crate) fn new(object: Object) -> Self {
+        Self {
+            object,
+            key: OnceCell::new(),
+            values: LentTexts::default(),
+        }
+    }
+}
+
+/// Values of attributes, kept for as long as C may read them.
+#[derive(Default)]
+pub(crate) struct LentTexts(RefCell<BTreeMap<String, CString>>);
+
+impl LentTexts {
+    /// The text of a name, which `value` finds the first time; NULL where there is none.
+    pub(crate) fn lend<'v>(&self, name: &str, value: impl FnOnce() -> Option<&'v str>) -> *const c_char {
+        let mut lent = self.0.borrow_mut();
+        if let Some(text) = lent.get(name) {
+            return text.as_ptr();
+        }
+        let Some(text) = value() else { return ptr::null() };
+        // The map moves the `CString`, not the text.
+        lent.entry(name.to_owned()).or_insert_with(|| c_text(text)).as_ptr()
+    }
+}
+
+/// Returns the payload of an object: read-only memory, which other processes share. A write to it ends the
+/// program with SIGSEGV. Valid until the object is released. `bytes`, which may be NULL, is its length.
+/// NULL for an invalid handle; the address of an empty payload is not to be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_data(object: *const ObjectHandle, bytes: *mut usize) -> *const c_void {
+    guarded_or(ptr::null(), || {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            put(bytes, 0);
+            let payload = handle::shared(object)?.object.payload();
+            put(bytes, payload.len());
+            Ok(payload.as_ptr().cast())
+        }
+    })
+}
+
+/// Returns the canonical key of an object. Valid until the object is released. NULL for an invalid handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_key(object: *const ObjectHandle) -> *const c_char {
+    guarded_or(ptr::null(), || {
+        // SAFETY: the caller guarantees the arguments.
+        let held = unsafe { handle::shared(object) }?;
+        Ok(held.key.get_or_init(|| c_text(held.object.key())).as_ptr())
+    })
+}
+
+/// Returns the canonical value of an attribute, by its name or an alias; NULL where the object has none,
+/// and for invalid arguments. Valid until the object is released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_get(object: *const ObjectHandle, name: *const c_char) -> *const c_char {
+    guarded_or(ptr::null(), || {
+        // SAFETY: the caller guarantees the arguments.
+        let (held, name) = unsafe { (handle::shared(object)?, text("name", name)?) };
+        Ok(held.values.lend(name, || held.object.get(name)))
+    })
+}
+
+/// Returns the number of an object's version; a newer version of the same key has a greater one. 0 for an
+/// invalid handle, and for an object that is staged in a bundle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_version(object: *const ObjectHandle) -> u64 {
+    // SAFETY: the caller guarantees the arguments.
+    guarded_or(0, || Ok(unsafe { handle::shared(object) }?.object.version().sequence))
+}
+
+/// Returns 1 where the object was delivered through the same group or named requirement before, and not
+/// released there; 0 otherwise, and for an invalid handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_redelivered(object: *const ObjectHandle) -> c_int {
+    // SAFETY: the caller guarantees the arguments.
+    guarded_or(0, || {
+        Ok(c_int::from(unsafe { handle::shared(object) }?.object.redelivered()))
+    })
+}
+
+/// Releases an object and frees its handle; its payload and texts must not be read afterwards. What it was
+/// received through counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
+/// for them. Does not block. NULL has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_release(object: *mut ObjectHandle) {
+    // SAFETY: the caller guarantees the arguments.
+    guarded(|| unsafe { handle::release(object) }.map(drop));
+}
+
+/// Frees an object's handle without being done with it: the group or requirement that it came through
+/// delivers it again. An object that came otherwise is released. Does not block. Consumes the handle, also
+/// where the call fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_object_give_back(object: *mut ObjectHandle) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        match unsafe { handle::release(object) }? {
+            Some(held) => held.object.give_back(),
+            None => Ok(()),
+        }
+    })
+}

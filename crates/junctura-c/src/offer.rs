@@ -1,0 +1,181 @@
+//! Offers: with a copy, and filled in place.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use junctura::{Allocation, Result};
+
+use crate::attributes::{self, AttributesHandle};
+use crate::bundle::BundleHandle;
+use crate::call::argument::{bytes as read_bytes, place, put, timeout as read_timeout};
+use crate::call::error::guarded;
+use crate::call::handle::{self, OpaqueType};
+use crate::call::options::{offer_options, schema_option};
+use crate::pool::{self, PoolHandle};
+
+/// Memory in the pool for one payload, until it is offered.
+pub struct AllocationHandle {
+    _opaque: [u64; 0],
+}
+
+impl OpaqueType for AllocationHandle {
+    type Value = Allocation;
+    const TAG: u64 = 0x6a63_745f_616c_6c6f;
+    const NAME: &'static str = "allocation";
+}
+
+/// Offers an object: copies `bytes` bytes at `data`, and returns when the object is visible. The memory is
+/// the caller's again then. `data` may be NULL where `bytes` is 0. Blocks for one round trip, and while the
+/// pool has no memory for the payload (see timeout of jct_pool_open).
+///
+/// Options: schema=NAME (default: that of the pool),
+/// retention=withdrawn|archived|released:N|released_by:NAME|TIME, if_wanted (does not offer what no reader
+/// wants), durability=memory|durable (returns when the object is archived).
+///
+/// Errors: JCT_SCHEMA_MISMATCH and JCT_TYPE_MISMATCH for attributes; JCT_ALREADY_EXISTS; JCT_NOT_WANTED;
+/// JCT_TOO_LARGE; JCT_POOL_FULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_offer(
+    pool: *const PoolHandle,
+    attributes: *const AttributesHandle,
+    data: *const c_void,
+    bytes: usize,
+    options: *const c_char,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            let (pool, payload, options) = (
+                pool::of(pool)?,
+                read_bytes("data", data, bytes)?,
+                offer_options(options)?,
+            );
+            attributes::lend(attributes, |given| {
+                pool.offer_with(options, given.iter().copied(), payload).map(drop)
+            })
+        }
+    })
+}
+
+/// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
+/// a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
+/// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks for at most
+/// `timeout` seconds while the pool has no memory. Offer it with jct_allocation_offer, or free it with
+/// jct_allocation_free.
+///
+/// Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_allocate(
+    pool: *const PoolHandle,
+    bytes: usize,
+    timeout: f64,
+    out: *mut *mut AllocationHandle,
+    data: *mut *mut c_void,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            allocate_in(out, data, || {
+                pool::of(pool)?.allocate_within(bytes, read_timeout(timeout)?)
+            })
+        }
+    })
+}
+
+/// Puts a new allocation and the address of its memory into their places.
+///
+/// # Safety
+/// As [`handle::create_in`].
+pub(crate) unsafe fn allocate_in(
+    out: *mut *mut AllocationHandle,
+    data: *mut *mut c_void,
+    make: impl FnOnce() -> Result<Allocation>,
+) -> Result<()> {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        place("allocation", out, ptr::null_mut())?;
+        place("data", data, ptr::null_mut())?;
+        handle::create_in(out, || {
+            let mut allocation = make()?;
+            data.write(allocation.as_mut_ptr().cast());
+            Ok(allocation)
+        })
+    }
+}
+
+/// Offers the memory of an allocation and returns when the object is visible. Consumes the allocation, also
+/// where the call fails: neither the handle nor its memory may be used afterwards. Options and errors:
+/// those of jct_offer. Blocks for one round trip.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_allocation_offer(
+    allocation: *mut AllocationHandle,
+    attributes: *const AttributesHandle,
+    options: *const c_char,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            let allocation = taken(allocation)?;
+            let options = offer_options(options)?;
+            attributes::lend(attributes, |given| {
+                allocation.offer_with(options, given.iter().copied()).map(drop)
+            })
+        }
+    })
+}
+
+/// Stages the memory of an allocation in a bundle of the same pool. Consumes the allocation, also where the
+/// call fails. Options and errors: those of jct_bundle_offer. Blocks for one round trip.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_allocation_stage(
+    allocation: *mut AllocationHandle,
+    bundle: *const BundleHandle,
+    attributes: *const AttributesHandle,
+    options: *const c_char,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            let allocation = taken(allocation)?;
+            let (bundle, options) = (handle::shared(bundle)?, offer_options(options)?);
+            attributes::lend(attributes, |given| {
+                let given = given.iter().copied();
+                bundle.offer_allocation(options, allocation, given).map(drop)
+            })
+        }
+    })
+}
+
+unsafe fn taken(allocation: *mut AllocationHandle) -> Result<Allocation> {
+    // SAFETY: the caller of the exported function guarantees the arguments.
+    let taken = unsafe { handle::release(allocation) }?;
+    taken.ok_or_else(|| crate::call::argument::invalid("allocation", "NULL"))
+}
+
+/// Frees an allocation that was not offered; its memory is the pool's again. NULL has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_allocation_free(allocation: *mut AllocationHandle) {
+    // SAFETY: the caller guarantees the arguments.
+    guarded(|| unsafe { handle::release(allocation) }.map(drop));
+}
+
+/// Counts the readers that want an object with these attributes: those that would receive it now. Blocks
+/// for one round trip. Options: schema=NAME. `readers` is 0 where the call fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_wanted(
+    pool: *const PoolHandle,
+    attributes: *const AttributesHandle,
+    options: *const c_char,
+    readers: *mut u64,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            place("readers", readers, 0)?;
+            let (pool, schema) = (pool::of(pool)?, schema_option(options)?);
+            let count = attributes::lend(attributes, |given| pool.wanted_with(schema, given.iter().copied()))?;
+            put(readers, count);
+        }
+        Ok(())
+    })
+}

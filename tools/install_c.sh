@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# install_c.sh PREFIX BUILT: copies the C library that lies in BUILT, its header, and what pkg-config and CMake read.
+set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: install_c.sh PREFIX BUILT" >&2; exit 2; }
+mkdir -p "$1"
+prefix=$(cd "$1" && pwd) built=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+fill() { sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "$1"; }
+
+mkdir -p "$prefix"/include "$prefix"/lib/pkgconfig "$prefix"/lib/cmake/Junctura
+install -m 755 "$built/libjunctura_c.so" "$prefix/lib/libjunctura.so.0"
+ln -sf libjunctura.so.0 "$prefix/lib/libjunctura.so"
+install -m 644 c/include/junctura.h "$prefix/include/junctura.h"
+fill c/install/junctura.pc.in >"$prefix/lib/pkgconfig/junctura.pc"
+fill c/install/JuncturaConfig.cmake.in >"$prefix/lib/cmake/Junctura/JuncturaConfig.cmake"
