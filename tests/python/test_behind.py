@@ -109,9 +109,13 @@ def test_what_goes_while_a_task_waits_for_it_comes_from_the_store(store: junctur
     asyncio.run(story())
 
 
-def test_what_must_not_wait_is_refused(pool: junctura.Pool) -> None:
-    with pytest.raises(junctura.errors.Unsupported, match="without a store"):
-        pool.begin_demand(name="a")
+def test_a_demand_that_does_not_wait_finds_what_the_store_has(store: junctura.Store, pool: junctura.Pool) -> None:
+    with store:
+        store.archive(b"kept", name="c")
+    with pool.begin_demand(name="c") as demand:
+        while (found := demand.try_get()) is None:
+            pass
+        assert bytes(found) == b"kept"
 
 
 def shown(item: object) -> str:

@@ -21,7 +21,7 @@ use junctura_wire::body::Lease;
 
 use crate::connection::{Connection, Guard, Wait};
 use crate::mail::{Letter, SlotId, Talk};
-use crate::offer::{Content, OfferOptions, Terms};
+use crate::offer::{Content, OfferOptions, PreparedOffer};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::state::{StandingLease, State, Stop};
@@ -34,12 +34,10 @@ use crate::state::{StandingLease, State, Stop};
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut field = pool.allocate(100_000)?;
 /// assert!(field.is_shared()); // else it travels inside the message
-/// let mapped = field.keep_mapped(); // for views of other languages
 /// field[..50_000].fill(7);
 /// field.truncate(50_000);
 /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
-/// field.offer_with(once, [("name", "sevens")])?;
-/// # drop(mapped);
+/// field.offer_with([("name", "sevens")], once)?;
 /// let another = pool.allocate(10)?;
 /// another.offer([("name", "zeros")])?; // memory of a small payload begins as zeros
 /// # Ok(())
@@ -87,24 +85,29 @@ impl Pool {
         Allocation::new(&connection, bytes, connection.offer_timeout)
     }
 
-    /// As [`Pool::allocate`], with a timeout of its own; `None`: waits for ever.
+    /// As [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout. See [`Pending`].
     ///
     /// ```
-    /// # use junctura::{Code, Pool};
+    /// # use junctura::{OfferOptions, Pool, Retention};
     /// # use std::time::Duration;
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open()?;
-    /// let _first = pool.allocate_within(600_000, None)?;
-    /// let second = pool.allocate_within(600_000, Some(Duration::from_millis(1)));
-    /// assert_eq!(second.unwrap_err().code(), Code::PoolFull);
+    /// let mut first = pool.begin_allocate(600_000)?.wait()?;
+    /// let mut second = pool.begin_allocate(600_000)?;
+    /// assert!(second.wait_within(Duration::from_millis(1))?.is_none()); // the pool is full
+    ///
+    /// first.fill(7);
+    /// let retention = Some(Retention::ReleasedBy(junctura::Consumers::new(["archive"])?));
+    /// let options = OfferOptions { retention, ..Default::default() };
+    /// assert_eq!(first.begin_offer([("name", "sevens")], options)?.wait()?.sequence, 1);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// Those of [`Pool::allocate`].
-    pub fn allocate_within(&self, bytes: usize, timeout: Option<Duration>) -> Result<Allocation> {
-        Allocation::new(&self.connection()?, bytes, timeout)
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
+        Ok(self.connection()?.begin_allocate(bytes, false))
     }
 }
 
@@ -145,7 +148,7 @@ impl Allocation {
     /// # Errors
     /// Those of [`Pool::offer`].
     pub fn offer<'a, V: IntoGiven<'a>>(self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<Version> {
-        self.offer_with(OfferOptions::default(), attributes)
+        self.offer_with(attributes, OfferOptions::default())
     }
 
     /// As [`Allocation::offer`], with options.
@@ -154,8 +157,8 @@ impl Allocation {
     /// Those of [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         self,
-        options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
     ) -> Result<Version> {
         let connection = Arc::clone(&self.connection);
         let terms = connection.terms(options)?;
@@ -172,24 +175,11 @@ impl Allocation {
     /// What this side can tell; the server's errors come with the answer. The memory is free again then.
     pub fn begin_offer<'a, V: IntoGiven<'a>>(
         self,
-        options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
     ) -> Result<Pending<Version>> {
-        let connection = Arc::clone(&self.connection);
-        let terms = connection.terms(options)?;
-        let mut record = Vec::new();
-        connection.record(terms, attributes, &mut record)?;
-        self.begin_offer_on(terms, &record)
-    }
-
-    /// The same, of what was read already.
-    pub(crate) fn begin_offer_on(self, terms: Terms, record: &[u8]) -> Result<Pending<Version>> {
-        let connection = Arc::clone(&self.connection);
-        let ready = self.into_ready();
-        connection.begin_acknowledged(
-            |state, number| connection.append_offer(state, number, terms, record, ready.content()),
-            |connection, _, sequence| connection.version(sequence),
-        )
+        let offer = PreparedOffer::new(&self.connection, attributes, options)?;
+        offer.begin_filled(self, |connection, _, sequence| connection.version(sequence))
     }
 
     /// Whether it lies in shared memory (a small payload travels inside the message).
@@ -200,7 +190,7 @@ impl Allocation {
 
     /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` where it is not shared memory.
     #[must_use]
-    pub fn keep_mapped(&self) -> Option<KeepMapped> {
+    pub(crate) fn keep_mapped(&self) -> Option<KeepMapped> {
         match &self.memory {
             Memory::Slot { slot, .. } => Some(KeepMapped {
                 _mapping: Arc::clone(slot.mapping()),

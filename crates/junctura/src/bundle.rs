@@ -4,9 +4,11 @@
 //! shared: any number of producers open the same path and offer into it. What is offered is *staged*: nobody sees it until
 //! the bundle is complete, and then everybody sees all of it, under consecutive versions in the order of the keys.
 
+mod progress;
+
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
@@ -15,14 +17,13 @@ use junctura_wire::{Request, body};
 
 use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
-use crate::offer::{Content, OfferOptions, Terms};
+use crate::connection::Connection;
+use crate::offer::{Content, OfferOptions, PreparedOffer, Terms};
 use crate::pending::Pending;
 use crate::pipeline::Pipeline;
 use crate::pool::Pool;
-use crate::stream::Stream;
 use crate::target::find_schema;
+use progress::BundleProgress;
 
 /// How a bundle with a path is opened, where it is not the default. What one opener leaves out another may say; what two say
 /// must be the same.
@@ -96,16 +97,16 @@ impl Completed {
 /// # use std::time::Duration;
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+/// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
 /// assert_eq!(bundle.path(), Some("step/6"));
 ///
 /// // Copied, with options, filled in place, or many without awaiting each: staged, and seen by nobody yet.
 /// bundle.offer([("name", "a")], b"one")?;
 /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
-/// bundle.offer_with(once, [("name", "b")], b"two")?;
+/// bundle.offer_with([("name", "b")], b"two", once)?;
 /// let mut field = bundle.allocate(100_000)?;
 /// field.fill(7);
-/// bundle.offer_allocation(OfferOptions::default(), field, [("name", "c")])?;
+/// bundle.offer_allocation(field, [("name", "c")], OfferOptions::default())?;
 /// let mut pipeline = bundle.pipeline(64)?;
 /// pipeline.offer([("name", "d")], b"four")?;
 /// pipeline.flush()?;
@@ -119,23 +120,16 @@ impl Completed {
 /// let other = pool.bundle()?;
 /// assert_eq!(other.abort()?, 0);
 /// assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);
-/// pool.open_bundle("step/12", &BundleOptions::default(), [("space", "forecast")])?.leave()?;
+/// pool.open_bundle("step/12", [("space", "forecast")], BundleOptions::default())?.leave()?;
 /// # Ok(())
 /// # }
 /// ```
 pub struct Bundle {
     connection: Arc<Connection>,
-    path: Option<String>,
     number: u64,
-    progress: Mutex<Progress>,
+    /// Requests that wait for it have it, too.
+    progress: Arc<BundleProgress>,
 }
-
-struct Progress {
-    stream: Stream,
-    versions: HashMap<u64, Version>,
-    outcome: Option<Result<Completed>>,
-}
-
 impl Pool {
     /// Opens a bundle without a path: what is offered into it becomes visible at one point, with [`Bundle::seal`].
     ///
@@ -157,7 +151,7 @@ impl Pool {
     /// # Errors
     /// `LimitExceeded` where the pool has too many that are not complete; `Closed` while it drains.
     pub fn bundle(&self) -> Result<Bundle> {
-        open(&self.connection()?, None, body::Bundle::default())
+        self.begin_bundle()?.wait()
     }
 
     /// Runs `fill` and makes all that it offered into the bundle visible at one point; nothing, if it fails or panics.
@@ -194,8 +188,8 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let options = BundleOptions { members: Some(2), ..BundleOptions::default() };
-    /// let mine = pool.open_bundle("step/6", &options, [("space", "forecast")])?;
-    /// let yours = pool.open_bundle("step/6", &options, [("space", "forecast")])?;
+    /// let mine = pool.open_bundle("step/6", [("space", "forecast")], options)?;
+    /// let yours = pool.open_bundle("step/6", [("space", "forecast")], options)?;
     /// mine.offer([("space", "forecast"), ("name", "t")], b"...")?;
     /// yours.offer([("space", "forecast"), ("name", "u")], b"...")?;
     /// assert_eq!(mine.wait(None)?.objects(), 2);
@@ -211,41 +205,41 @@ impl Pool {
     pub fn open_bundle<'a, V: IntoGiven<'a>>(
         &self,
         path: &str,
-        options: &BundleOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: BundleOptions<'_>,
     ) -> Result<Bundle> {
-        let connection = self.connection()?;
-        let asked = asked(&connection, path, options, attributes)?;
-        open(&connection, Some(path.to_owned()), asked)
+        self.begin_open_bundle(path, attributes, options)?.wait()
     }
 
-    /// As [`Pool::open_bundle`], or without a path [`Pool::bundle`], without waiting. See [`Pending`].
+    /// As [`Pool::bundle`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; the server's errors come with the answer.
+    pub fn begin_bundle(&self) -> Result<Pending<Bundle>> {
+        begin_open(&self.connection()?, None, body::Bundle::default())
+    }
+
+    /// As [`Pool::open_bundle`], without waiting. See [`Pending`].
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_bundle<'a, V: IntoGiven<'a>>(
+    pub fn begin_open_bundle<'a, V: IntoGiven<'a>>(
         &self,
-        path: Option<&str>,
-        options: &BundleOptions<'_>,
+        path: &str,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: BundleOptions<'_>,
     ) -> Result<Pending<Bundle>> {
         let connection = self.connection()?;
-        let asked = match path {
-            Some(path) => asked(&connection, path, options, attributes)?,
-            None => body::Bundle::default(),
-        };
-        let path = path.map(str::to_owned);
-        connection.begin_stream(&Request::Bundle(asked), |connection, stream, _| {
-            Bundle::made(connection, path, stream)
-        })
+        let asked = asked(&connection, path, attributes, options)?;
+        begin_open(&connection, Some(path.to_owned()), asked)
     }
 }
 
 fn asked<'p, 'a, V: IntoGiven<'a>>(
     connection: &Connection,
     path: &'p str,
-    options: &BundleOptions<'_>,
     attributes: impl IntoIterator<Item = (&'a str, V)>,
+    options: BundleOptions<'_>,
 ) -> Result<body::Bundle<'p>> {
     let schema = match options.schema {
         None => connection.greeting.default_schema,
@@ -266,29 +260,19 @@ fn asked<'p, 'a, V: IntoGiven<'a>>(
     })
 }
 
-fn open(connection: &Arc<Connection>, path: Option<String>, asked: body::Bundle<'_>) -> Result<Bundle> {
-    let (stream, _) = Stream::begin(connection, &Request::Bundle(asked))?;
-    Ok(Bundle::made(connection, path, stream))
+fn begin_open(connection: &Arc<Connection>, path: Option<String>, asked: body::Bundle<'_>) -> Result<Pending<Bundle>> {
+    connection.begin_stream(&Request::Bundle(asked), |connection, stream, _| Bundle {
+        connection: Arc::clone(connection),
+        number: stream.number(),
+        progress: Arc::new(BundleProgress::new(connection, path, stream)),
+    })
 }
 
 impl Bundle {
-    fn made(connection: &Arc<Connection>, path: Option<String>, stream: Stream) -> Self {
-        Self {
-            connection: Arc::clone(connection),
-            path,
-            number: stream.number(),
-            progress: Mutex::new(Progress {
-                stream,
-                versions: HashMap::new(),
-                outcome: None,
-            }),
-        }
-    }
-
     /// Its path, if it has one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
-        self.path.as_deref()
+        self.progress.path()
     }
 
     /// Offers a copy of `payload` into the bundle; returns when it is staged, or visible if it completed the bundle: then one that is
@@ -306,7 +290,7 @@ impl Bundle {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<Staged> {
-        self.offer_with(OfferOptions::default(), attributes, payload)
+        self.offer_with(attributes, payload, OfferOptions::default())
     }
 
     /// As [`Bundle::offer`], with options. A retention for a time counts from when the bundle is visible.
@@ -315,9 +299,9 @@ impl Bundle {
     /// Those of [`Bundle::offer`] and of [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
-        options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
+        options: OfferOptions<'_>,
     ) -> Result<Staged> {
         let connection = &self.connection;
         let mut record = Vec::new();
@@ -345,15 +329,57 @@ impl Bundle {
     /// Those of [`Bundle::offer_with`]; `InvalidArgument` for an allocation of another pool.
     pub fn offer_allocation<'a, V: IntoGiven<'a>>(
         &self,
-        options: OfferOptions<'_>,
         allocation: Allocation,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
     ) -> Result<Staged> {
         allocation.must_be_of(&self.connection)?;
         let mut record = Vec::new();
         let terms = self.terms(options)?;
         self.connection.record(terms, attributes, &mut record)?;
         self.stage(terms, &record, allocation.into_ready().content())
+    }
+
+    /// As [`Bundle::offer_with`], without waiting; the payload is kept as by [`Pool::begin_offer`]. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<Pending<Staged>> {
+        let offer = PreparedOffer::new(&self.connection, attributes, options)?;
+        offer
+            .within(self.number)
+            .begin_copy(payload, |_, number, _| Staged(number))
+    }
+
+    /// As [`Bundle::offer_allocation`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_offer_allocation<'a, V: IntoGiven<'a>>(
+        &self,
+        allocation: Allocation,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
+    ) -> Result<Pending<Staged>> {
+        allocation.must_be_of(&self.connection)?;
+        let offer = PreparedOffer::new(&self.connection, attributes, options)?;
+        offer
+            .within(self.number)
+            .begin_filled(allocation, |_, number, _| Staged(number))
+    }
+
+    /// Memory for a payload, as [`Bundle::allocate`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// None; the server's come with the answer.
+    #[allow(clippy::unnecessary_wraps, reason = "as that of a pool")]
+    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
+        Ok(self.connection.begin_allocate(bytes, true))
     }
 
     /// Offers into the bundle that are not awaited one by one, as [`Pool::pipeline`]. [`Pipeline::staged`] gives what
@@ -391,8 +417,17 @@ impl Bundle {
     /// `BundleClosed` where it is complete; `Closed` where it was aborted. It is visible where a durable member was not archived: `Io`,
     /// or `Timeout` after the pool's offer timeout.
     pub fn seal(&self) -> Result<Completed> {
-        let objects = self.end(&Request::Seal(self.number))?;
-        self.sealed(objects)
+        self.begin_seal()?.wait()
+    }
+
+    /// As [`Bundle::seal`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::seal`] come with the answer.
+    pub fn begin_seal(&self) -> Result<Pending<Completed>> {
+        let progress = Arc::clone(&self.progress);
+        let sealed = self.connection.begin_count(&Request::Seal(self.number))?;
+        Ok(sealed.map(move |objects| progress.sealed(objects?)))
     }
 
     /// Gives the bundle up, for all who have it open, with all that is nested in it: what was staged is freed, and nobody has
@@ -401,17 +436,17 @@ impl Bundle {
     /// # Errors
     /// `BundleClosed` where it is complete; `Closed` where it was aborted.
     pub fn abort(&self) -> Result<u64> {
-        let freed = self.end(&Request::Abort(self.number))?;
-        self.aborted();
-        Ok(freed)
+        self.begin_abort()?.wait()
     }
 
-    /// Notes the answer to [`Bundle::begin_abort`]: nothing more comes.
-    pub fn aborted(&self) {
-        let mut progress = self.progress();
-        let cause = "this program gave it up";
-        progress.outcome = Some(Err(Error::new(Code::Closed, self.subject(), cause)));
-        progress.stream.was_ended();
+    /// As [`Bundle::abort`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::abort`] come with the answer.
+    pub fn begin_abort(&self) -> Result<Pending<u64>> {
+        let progress = Arc::clone(&self.progress);
+        let aborted = self.connection.begin_count(&Request::Abort(self.number))?;
+        Ok(aborted.map(move |freed| freed.inspect(|_| progress.aborted())))
     }
 
     /// Leaves the bundle to the others who have it open, as dropping it does. One without a path is aborted.
@@ -419,7 +454,15 @@ impl Bundle {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
     pub fn leave(&self) -> Result<()> {
-        self.progress().stream.stop()
+        self.begin_leave()?.wait()
+    }
+
+    /// As [`Bundle::leave`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_leave(&self) -> Result<Pending<()>> {
+        self.progress.begin_leave()
     }
 
     /// What came of it, if it is visible; does not wait.
@@ -427,14 +470,7 @@ impl Bundle {
     /// # Errors
     /// `Closed` where it was aborted.
     pub fn completed(&self) -> Result<Option<Completed>> {
-        let mut progress = self.progress();
-        while progress.outcome.is_none() && !progress.stream.is_over() {
-            match progress.stream.try_next()? {
-                Some(letter) => self.take(&mut progress, letter)?,
-                None => break,
-            }
-        }
-        progress.outcome.clone().transpose()
+        self.progress.completed()
     }
 
     /// Waits until it is visible, and archived where members of it are durable.
@@ -443,100 +479,27 @@ impl Bundle {
     /// `Timeout`; `Closed` where it was aborted, or left by this handle; `Io` where a durable member was not archived: it is visible then.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Completed> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut progress = self.progress();
-        loop {
-            if let Some(outcome) = &progress.outcome {
-                return outcome.clone();
-            }
-            if progress.stream.is_over() {
-                return Err(Error::new(Code::Closed, self.subject(), "this handle has left it"));
-            }
-            match progress.stream.next(deadline)? {
-                Some(letter) => self.take(&mut progress, letter)?,
-                None => return Err(Error::new(Code::Timeout, self.subject(), "it was not complete in time")),
-            }
-        }
+        self.progress.wait(deadline)?.ok_or_else(|| {
+            let cause = "it was not complete in time";
+            Error::new(Code::Timeout, self.progress.subject(), cause)
+        })
     }
 
-    /// What came of it, if that has been read: as [`Pending::take`], for who looks with [`Pool::look`].
-    ///
-    /// ```
-    /// # use junctura::{Bundle, OfferOptions, Pending, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// /// A loop of one's own: it looks when the pool's descriptor is readable, and takes what has come.
-    /// fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
-    ///     loop {
-    ///         pool.look()?;
-    ///         if let Some(answer) = pending.take()? {
-    ///             return Ok(answer);
-    ///         }
-    ///     }
-    /// }
-    /// let bundle = pool.bundle()?;
-    /// let mut memory = bundle.begin_allocate(10);
-    /// let field = loop {
-    ///     pool.look()?;
-    ///     if let Some(field) = memory.take()? {
-    ///         break field;
-    ///     }
-    /// };
-    /// let staged = answer(&pool, bundle.begin_offer(OfferOptions::default(), field, [("name", "a")])?)?;
-    /// assert!(bundle.take_completed()?.is_none());
-    /// let objects = answer(&pool, bundle.begin_seal()?)?;
-    /// assert!(bundle.sealed(objects)?.version(staged).is_some());
-    ///
-    /// let other = pool.bundle()?;
-    /// answer(&pool, other.begin_abort()?)?;
-    /// other.aborted(); // what was answered is noted
-    /// let left = pool.bundle()?.begin_leave()?; // or left, without waiting
-    /// # drop(left);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// `Closed` where it was aborted, or left by this handle.
-    pub fn take_completed(&self) -> Result<Option<Completed>> {
-        let mut progress = self.progress();
-        while progress.outcome.is_none() {
-            if progress.stream.is_over() {
-                return Err(Error::new(Code::Closed, self.subject(), "this handle has left it"));
-            }
-            match progress.stream.take()? {
-                Some(letter) => self.take(&mut progress, letter)?,
-                None => break,
-            }
-        }
-        progress.outcome.clone().transpose()
-    }
-
-    /// Memory for a payload, as [`Bundle::allocate`], without waiting.
+    /// As [`Bundle::wait`], without waiting. See [`Pending`].
     #[must_use]
-    pub fn begin_allocate(&self, bytes: usize) -> Pending<Allocation> {
-        self.connection.begin_allocate(bytes, true)
+    pub fn begin_wait(&self) -> Pending<Completed> {
+        Pending::watch(&self.connection, Arc::clone(&self.progress))
     }
 
-    /// As [`Bundle::offer_allocation`], without waiting.
-    ///
-    /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_offer<'a, V: IntoGiven<'a>>(
-        &self,
-        options: OfferOptions<'_>,
-        allocation: Allocation,
-        attributes: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> Result<Pending<Staged>> {
-        allocation.must_be_of(&self.connection)?;
-        let mut record = Vec::new();
-        let terms = self.terms(options)?;
-        self.connection.record(terms, attributes, &mut record)?;
-        self.begin_stage(terms, allocation, &record)
+    /// What came of it, if that has been read.
+    pub(crate) fn take_completed(&self) -> Result<Option<Completed>> {
+        self.progress.take_completed()
     }
 
-    /// The same, of what was read already; the allocation is of this pool.
+    /// Stages memory of this pool under a record that is ready.
+    #[cfg(feature = "async")]
     pub(crate) fn begin_stage(&self, terms: Terms, allocation: Allocation, record: &[u8]) -> Result<Pending<Staged>> {
-        let ready = allocation.into_ready();
+        let (terms, ready) = (terms.within(self.number), allocation.into_ready());
         self.connection.begin_acknowledged(
             |state, number| {
                 self.connection
@@ -544,49 +507,6 @@ impl Bundle {
             },
             |_, number, _| Staged(number),
         )
-    }
-
-    /// As [`Bundle::seal`], without waiting. The answer is the number of objects; [`Bundle::sealed`] says what became visible.
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::seal`] come with the answer.
-    pub fn begin_seal(&self) -> Result<Pending<u64>> {
-        self.connection.begin_count(&Request::Seal(self.number))
-    }
-
-    /// What became visible, after the answer to [`Bundle::begin_seal`].
-    ///
-    /// # Errors
-    /// As [`Bundle::seal`].
-    pub fn sealed(&self, objects: u64) -> Result<Completed> {
-        // The versions came before the answer, unless it waits for the bundle that it is nested in.
-        Ok(self.take_completed()?.unwrap_or_else(|| Completed {
-            first: None,
-            objects,
-            versions: HashMap::new(),
-        }))
-    }
-
-    /// As [`Bundle::abort`], without waiting; [`Bundle::aborted`] notes the answer.
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::abort`] come with the answer.
-    pub fn begin_abort(&self) -> Result<Pending<u64>> {
-        self.connection.begin_count(&Request::Abort(self.number))
-    }
-
-    /// As [`Bundle::leave`], without waiting. `None`: it has ended.
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
-    pub fn begin_leave(&self) -> Result<Option<Pending<()>>> {
-        self.progress().stream.begin_stop()
-    }
-
-    /// The request that has it open.
-    #[cfg(feature = "async")]
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
@@ -602,64 +522,24 @@ impl Bundle {
         let (number, _) = self.connection.offer_numbered(terms, record, content)?;
         Ok(Staged(number))
     }
-
-    fn end(&self, request: &Request<'_>) -> Result<u64> {
-        match self.connection.call(request)? {
-            Letter::Done(objects) => Ok(objects),
-            _ => Err(unexpected("no end of a bundle")),
-        }
-    }
-
-    fn take(&self, progress: &mut Progress, letter: Letter) -> Result<()> {
-        match letter {
-            Letter::Completed {
-                first,
-                objects,
-                more,
-                versions,
-            } => {
-                let version = |(request, sequence)| (request, self.connection.version(sequence));
-                progress.versions.extend(versions.into_iter().map(version));
-                if !more {
-                    progress.outcome = Some(Ok(Completed {
-                        first: (first > 0).then(|| self.connection.version(first)),
-                        objects,
-                        versions: std::mem::take(&mut progress.versions),
-                    }));
-                }
-                Ok(())
-            }
-            Letter::Ended(error) | Letter::Failed(error) => {
-                progress.outcome = Some(Err(error));
-                Ok(())
-            }
-            _ => Err(unexpected("for a bundle")),
-        }
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn subject(&self) -> String {
-        format!("bundle {}", self.path.as_deref().unwrap_or("without a path"))
-    }
 }
 
 impl Awaited for Bundle {
     fn awaiting(&self) -> Awaiting {
-        let progress = self.progress();
-        if progress.outcome.is_some() {
-            Awaiting::ready()
-        } else {
-            progress.stream.awaiting()
-        }
+        self.progress.awaiting()
+    }
+}
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        // Requests may still wait for it. Without a server there is nothing to leave.
+        let _ = self.progress.begin_leave();
     }
 }
 
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bundle({})", self.path.as_deref().unwrap_or(""))
+        write!(f, "Bundle({})", self.path().unwrap_or(""))
     }
 }
 

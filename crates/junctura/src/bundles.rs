@@ -1,5 +1,6 @@
 //! Which bundles there are.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::version::Version;
@@ -8,13 +9,9 @@ use junctura_wire::body::{BundleStatus, Bundles};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
 use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
-#[cfg(feature = "async")]
-use crate::mail::Talk;
-#[cfg(feature = "async")]
+use crate::mail::{Letter, Talk};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
-#[cfg(feature = "async")]
 use crate::state::Stop;
 
 /// Where a bundle stands.
@@ -23,7 +20,7 @@ use crate::state::Stop;
 /// # use junctura::{BundleOptions, BundleState, Pool};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+/// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
 /// bundle.offer([("name", "t")], b"...")?;
 /// assert_eq!(pool.bundles("")?[0].state, BundleState::Open);
 /// bundle.seal()?;
@@ -92,7 +89,7 @@ impl Pool {
     /// # use junctura::{BundleOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
-    /// let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+    /// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
     /// bundle.offer([("name", "t")], b"...")?;
     /// let bundles = pool.bundles("space=forecast")?;
     /// assert_eq!((bundles[0].path.as_deref(), bundles[0].members), (Some("step/6"), 1));
@@ -112,7 +109,7 @@ impl Pool {
     /// # use junctura::{BundleOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
-    /// # let bundle = pool.open_bundle("step/6", &BundleOptions::default(), [("space", "forecast")])?;
+    /// # let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
     /// let of_step_6 = pool.bundles_under(Some("step/6"), "")?;
     /// assert_eq!(of_step_6[0].path.as_deref(), Some("step/6"));
     /// # drop(bundle);
@@ -123,37 +120,39 @@ impl Pool {
     /// # Errors
     /// As [`Pool::bundles`].
     pub fn bundles_under(&self, path: Option<&str>, selector: &str) -> Result<Vec<BundleEntry>> {
-        let connection = self.connection()?;
-        let mut entries: Vec<BundleEntry> = Vec::new();
-        loop {
-            let Letter::Bundled(body) = connection.call(&after(&entries, path, selector))? else {
-                return Err(unexpected("no bundles"));
-            };
-            if read(&connection, &body, &mut entries)? {
-                return Ok(entries);
-            }
-        }
+        self.begin_bundles(path, selector)?.wait()
     }
 
-    /// Those that come after `entries`, in one page, without waiting; whether it is the last one.
-    #[cfg(feature = "async")]
-    pub(crate) fn begin_bundles(
-        &self,
-        entries: &[BundleEntry],
-        path: Option<&str>,
-        selector: &str,
-    ) -> Result<Pending<(Vec<BundleEntry>, bool)>> {
-        let request = after(entries, path, selector);
-        let connection = self.connection()?;
-        connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
-            Said::Letter(Letter::Bundled(body)) => {
-                let mut entries = Vec::new();
-                let is_last = read(connection, &body, &mut entries)?;
-                Ok((entries, is_last))
-            }
-            _ => Err(unexpected("no bundles")),
-        })
+    /// As [`Pool::bundles_under`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_bundles(&self, path: Option<&str>, selector: &str) -> Result<Pending<Vec<BundleEntry>>> {
+        begin_page(&self.connection()?, path, selector, Vec::new())
     }
+}
+
+/// Asks for the bundles after these, and for those after them.
+fn begin_page(
+    connection: &Arc<Connection>,
+    path: Option<&str>,
+    selector: &str,
+    mut entries: Vec<BundleEntry>,
+) -> Result<Pending<Vec<BundleEntry>>> {
+    let request = after(&entries, path, selector);
+    let page = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
+        Said::Letter(Letter::Bundled(body)) => {
+            let is_last = read(connection, &body, &mut entries)?;
+            Ok((entries, is_last))
+        }
+        _ => Err(unexpected("no bundles")),
+    })?;
+    let connection = Arc::clone(connection);
+    let (path, selector) = (path.map(str::to_owned), selector.to_owned());
+    Ok(page.then(move |page| match page? {
+        (entries, true) => Ok(Pending::known(&connection, Ok(entries))),
+        (entries, false) => begin_page(&connection, path.as_deref(), &selector, entries),
+    }))
 }
 
 fn after<'a>(entries: &[BundleEntry], path: Option<&'a str>, selector: &'a str) -> Request<'a> {

@@ -13,7 +13,7 @@ use crate::object::{Object, Origin};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
 use crate::state::Stop;
-use crate::target::Target;
+use crate::target::{Target, owned};
 
 impl Pool {
     /// The object with this key, or the newest one that matches a selector; waits until there is one.
@@ -39,64 +39,54 @@ impl Pool {
     /// and went, with the reason; `NotWanted` when it was not offered since nobody wanted it; `InvalidSelector`; `Closed` for what is
     /// not there while the server drains; `LimitExceeded` when this client holds, or waits for, as much as it may.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        let (connection, target) = (self.connection()?, target.into());
-        match self.depot() {
-            None => demand(&connection, &target, timeout, &Through::Nothing),
-            Some(_) => self.demand_behind(&connection, &target, timeout),
-        }
+        let options = DemandOptions {
+            timeout,
+            ..DemandOptions::default()
+        };
+        self.demand_with(target, options)
     }
 
-    /// What the store behind the pool has of it, where there is one: the newest version. The pool is not asked. Waits for the store,
-    /// and for nobody else: a thread beside an event loop does it, after [`Pool::begin_demand_with`] has found that the pool does not
-    /// have it ([`DemandOptions::in_pool`]).
+    /// As [`Pool::demand`], with options.
     ///
     /// ```
-    /// # use junctura::Pool;
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// assert!(pool.demand_archived("name=a")?.is_none()); // without a store
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Requires the feature `store`.
-    ///
-    /// # Errors
-    /// Those of reading the store: `Corrupt`, `Expired`, what the system refuses.
-    #[cfg(feature = "store")]
-    pub fn demand_archived<'a>(&self, target: impl Into<Target<'a>>) -> Result<Option<Object>> {
-        let (connection, target) = (self.connection()?, target.into());
-        self.archived(&connection.resolve(&target)?)
-    }
-
-    /// As [`Pool::demand`], of what is visible or staged in a bundle that is not complete. A staged object has no version
-    /// yet, and may never become visible: [`Object::is_staged`].
-    ///
-    /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{DemandOptions, DemandSource, Pool, RequireOptions};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let bundle = pool.bundle()?;
     /// bundle.offer([("name", "a")], b"staged")?;
-    /// let object = pool.demand_incomplete("name=a", None)?;
-    /// assert!(object.is_staged());
+    /// let incomplete = DemandOptions { incomplete: true, ..Default::default() };
+    /// assert!(pool.demand_with("name=a", incomplete)?.is_staged());
+    ///
+    /// let named = RequireOptions { name: Some("archive".to_owned()), ..Default::default() };
+    /// drop(pool.require_with("", named)?);
+    /// pool.offer([("name", "b")], b"payload")?;
+    /// let through = DemandOptions { requirement: Some("archive"), ..Default::default() };
+    /// drop(pool.demand_with("name=b", through)?); // done, as far as the archive is concerned
+    /// assert_eq!(pool.retract("archive")?, 0);
+    ///
+    /// let archived = DemandOptions { source: DemandSource::Store, ..Default::default() };
+    /// assert!(pool.demand_with("name=b", archived).is_err()); // there is no store behind this pool
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`Pool::demand`].
-    pub fn demand_incomplete<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        demand(&self.connection()?, &target.into(), timeout, &Through::Staged)
+    /// Also `NotFound` where there is no requirement of this name, and those of reading a store: `Corrupt`, `Expired`, what the system
+    /// refuses.
+    pub fn demand_with<'a>(&self, target: impl Into<Target<'a>>, options: DemandOptions<'_>) -> Result<Object> {
+        if self.looks_behind(&options) {
+            return self.begin_demand(target, options)?.wait();
+        }
+        demand(&self.connection()?, &target.into(), options.timeout, &options.through())
     }
 
-    /// As [`Pool::demand`], and does not wait: the answer comes to what this returns. For [`Pool::wait`], beside others.
+    /// As [`Pool::demand_with`], without waiting: the answer comes to what this returns. See [`Pending`].
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{DemandOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut late = pool.begin_demand("name=late", None)?;
+    /// let mut late = pool.begin_demand("name=late", DemandOptions::default())?;
     /// assert!(late.try_take()?.is_none());
     /// pool.offer([("name", "late")], b"payload")?;
     /// assert_eq!(&late.wait()?[..], b"payload");
@@ -109,44 +99,19 @@ impl Pool {
     pub fn begin_demand<'a>(
         &self,
         target: impl Into<Target<'a>>,
-        timeout: Option<Duration>,
+        options: DemandOptions<'_>,
     ) -> Result<Pending<Object>> {
-        let options = DemandOptions {
-            timeout,
-            ..DemandOptions::default()
-        };
-        self.begin_demand_with(&options, target)
-    }
-
-    /// As [`Pool::demand`], through the requirement of this name: releasing the object completes it there.
-    ///
-    /// ```
-    /// # use junctura::{Pool, RequireOptions};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
-    /// drop(pool.require_with(&named, "")?);
-    /// pool.offer([("name", "a")], b"payload")?;
-    /// drop(pool.demand_through("archive", "name=a", None)?); // done, as far as the archive is concerned
-    /// assert_eq!(pool.retract("archive")?, 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Also `NotFound` where there is no requirement of this name.
-    pub fn demand_through<'a>(
-        &self,
-        requirement: &str,
-        target: impl Into<Target<'a>>,
-        timeout: Option<Duration>,
-    ) -> Result<Object> {
-        demand(
-            &self.connection()?,
-            &target.into(),
-            timeout,
-            &Through::Name(requirement),
-        )
+        let (connection, target) = (self.connection()?, target.into());
+        if !self.looks_behind(&options) {
+            return begin_demand(&connection, &target, options.timeout, &options.through());
+        }
+        let target = owned(connection.resolve(&target)?);
+        if options.source == DemandSource::Store {
+            let missing = || Error::new(Code::NotFound, "demand", "the store behind the pool does not have it");
+            let found = self.begin_archived(&connection, target);
+            return Ok(found.map(move |found| found?.ok_or_else(missing)));
+        }
+        self.begin_demand_behind(&connection, target, options.timeout)
     }
 }
 
@@ -155,58 +120,34 @@ impl Pool {
 pub struct DemandOptions<'a> {
     /// Zero does not wait; `None` waits for ever.
     pub timeout: Option<Duration>,
-    /// The name of the requirement through which it is received: [`Pool::demand_through`].
+    /// The name of the requirement through which it is received: releasing the object completes it there.
     pub requirement: Option<&'a str>,
-    /// What is staged will do: [`Pool::demand_incomplete`]. Not through a requirement.
+    /// Also what is staged in a bundle that is not complete. A staged object has no version yet, and may never become visible:
+    /// [`Object::is_staged`]. Not through a requirement.
     pub incomplete: bool,
-    /// Of what the pool has, also where a store is behind it: [`Pool::demand_archived`] asks that.
-    pub in_pool: bool,
+    /// Where to look. Through a requirement, and for what is staged, it is the pool in any case.
+    pub source: DemandSource,
 }
 
-impl DemandOptions<'_> {
-    /// Whether the store behind a pool is asked, too.
-    fn looks_behind(&self) -> bool {
-        !self.in_pool && !self.incomplete && self.requirement.is_none()
-    }
+/// Where a demand looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DemandSource {
+    /// In the pool, then in the store behind it, if it was opened with one.
+    #[default]
+    PoolThenStore,
+    /// In the pool alone.
+    Pool,
+    /// In the store alone. It does not wait for an object that is not there.
+    Store,
 }
 
-impl Pool {
-    /// As [`Pool::demand`], without waiting, with options.
-    ///
-    /// ```
-    /// # use junctura::{DemandOptions, Pool};
-    /// # use std::time::Duration;
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let at_once = DemandOptions { timeout: Some(Duration::ZERO), ..DemandOptions::default() };
-    /// let mut answer = pool.begin_demand_with(&at_once, "name=a")?;
-    /// let error = loop {
-    ///     pool.look()?; // a loop of others looks when the pool's descriptor is readable
-    ///     if let Err(error) = answer.take() {
-    ///         break error;
-    ///     }
-    /// };
-    /// assert_eq!(error.code(), junctura::Code::NotFound);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_demand_with<'a>(
-        &self,
-        options: &DemandOptions<'_>,
-        target: impl Into<Target<'a>>,
-    ) -> Result<Pending<Object>> {
-        let through = match options.requirement {
+impl<'a> DemandOptions<'a> {
+    fn through(&self) -> Through<'a> {
+        match self.requirement {
             Some(name) => Through::Name(name),
-            None if options.incomplete => Through::Staged,
+            None if self.incomplete => Through::Staged,
             None => Through::Nothing,
-        };
-        if options.looks_behind() {
-            self.has_no_store("begin_demand")?;
         }
-        begin_demand(&self.connection()?, &target.into(), options.timeout, &through)
     }
 }
 
@@ -220,69 +161,94 @@ pub(crate) enum Through<'a> {
     Name(&'a str),
 }
 
+/// The object, once there is one: without a detour over [`Pending`], since objects of some bytes take as long as the detour.
 pub(crate) fn demand(
     connection: &Arc<Connection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
     through: &Through<'_>,
 ) -> Result<Object> {
-    let answer = connection.call(&request(connection, target, timeout, through)?)?;
+    let answer = connection.call(&request(connection.resolve(target)?, timeout, through))?;
     object(connection, answer)
 }
 
 impl Pool {
-    /// What the pool has, else what the store behind it has, else what the pool will have. It waits in the pool before it looks into
-    /// the store: what comes to the pool and goes in between is there.
-    fn demand_behind(
+    /// Whether a demand has to ask a store.
+    fn looks_behind(&self, options: &DemandOptions<'_>) -> bool {
+        let is_plain = !options.incomplete && options.requirement.is_none();
+        is_plain
+            && match options.source {
+                DemandSource::PoolThenStore => self.depot().is_some(),
+                DemandSource::Pool => false,
+                DemandSource::Store => true,
+            }
+    }
+
+    /// What the pool has, else what the store behind it has, else what the pool will have.
+    ///
+    /// The wait in the pool begins before the look into the store: an object that enters the pool and leaves it in between is found.
+    fn begin_demand_behind(
         &self,
         connection: &Arc<Connection>,
-        target: &Target<'_>,
+        target: body::Target<'static>,
         timeout: Option<Duration>,
-    ) -> Result<Object> {
-        let missing = match demand(connection, target, Some(Duration::ZERO), &Through::Nothing) {
-            Err(error) if is_missing(&error) => error,
-            answer => return answer,
+    ) -> Result<Pending<Object>> {
+        let (pool, there) = (self.clone(), Arc::clone(connection));
+        let probe = begin(connection, target.clone(), Some(Duration::ZERO), &Through::Nothing)?;
+        Ok(probe.then(move |answer| match answer {
+            Err(missing) if is_missing(&missing) => pool.begin_archived_or_later(&there, target, timeout, missing),
+            answer => Ok(Pending::known(&there, answer)),
+        }))
+    }
+
+    fn begin_archived_or_later(
+        &self,
+        connection: &Arc<Connection>,
+        target: body::Target<'static>,
+        timeout: Option<Duration>,
+        missing: Error,
+    ) -> Result<Pending<Object>> {
+        let waits = timeout != Some(Duration::ZERO);
+        let begin_later = || begin(connection, target.clone(), timeout, &Through::Nothing);
+        let later = waits.then(begin_later).transpose()?;
+        let found = self.begin_archived(connection, target.clone());
+        let (pool, connection) = (self.clone(), Arc::clone(connection));
+        Ok(found.then(move |found| match (found?, later) {
+            (Some(object), _) => Ok(Pending::known(&connection, Ok(object))),
+            (None, None) => Err(missing),
+            (None, Some(later)) => Ok(later.then(move |answer| match answer {
+                // It left the pool in between.
+                Err(gone) if gone.code() == Code::Gone => {
+                    let found = pool.begin_archived(&connection, target);
+                    Ok(found.map(|found| found?.ok_or(gone)))
+                }
+                answer => Ok(Pending::known(&connection, answer)),
+            })),
+        }))
+    }
+
+    /// What the store behind the pool has: the newest version.
+    fn begin_archived(&self, connection: &Arc<Connection>, target: body::Target<'static>) -> Pending<Option<Object>> {
+        let Some(depot) = self.depot().map(Arc::clone) else {
+            return Pending::known(connection, Ok(None));
         };
-        let mut pending = None;
-        if timeout != Some(Duration::ZERO) {
-            pending = Some(begin_demand(connection, target, timeout, &Through::Nothing)?);
-        }
-        let there = connection.resolve(target)?;
-        if let Some(object) = self.archived(&there)? {
-            return Ok(object);
-        }
-        match pending.map_or(Err(missing), Pending::wait) {
-            Err(error) if error.code() == Code::Gone => self.archived(&there)?.ok_or(error),
-            answer => answer,
-        }
-    }
-
-    /// What the store behind the pool has.
-    pub(crate) fn archived(&self, target: &body::Target<'_>) -> Result<Option<Object>> {
-        let Some(depot) = self.depot() else { return Ok(None) };
-        let connection = self.connection()?;
-        let row = depot.find(target, &connection.greeting.schemas)?;
-        row.map(|row| Object::new(&origin(&connection), row.read(false)?))
-            .transpose()
-    }
-
-    /// Whether a demand has to ask a store, too.
-    #[cfg(feature = "async")]
-    pub(crate) fn looks_behind(&self, options: &DemandOptions<'_>) -> bool {
-        self.depot().is_some() && options.looks_behind()
+        let there = Arc::clone(connection);
+        let look = move || {
+            let row = depot.find(&target, &there.greeting.schemas)?;
+            row.map(|row| Object::new(&origin(&there), row.read(false)?))
+                .transpose()
+        };
+        Pending::work(connection, look, |found| found.into_iter().for_each(give_back))
     }
 }
 
-#[cfg(feature = "async")]
 /// Nothing waits for it any more: as if it had never been received.
-pub(crate) fn give_back(object: Option<Object>) {
-    if let Some(mut object) = object {
-        object.leave_undone();
-    }
+fn give_back(mut object: Object) {
+    object.leave_undone();
 }
 
 /// Whether an error says that the pool does not have an object.
-pub(crate) fn is_missing(error: &Error) -> bool {
+fn is_missing(error: &Error) -> bool {
     matches!(
         error.code(),
         Code::NotFound | Code::Gone | Code::NotWanted | Code::Closed
@@ -295,34 +261,36 @@ pub(crate) fn begin_demand(
     timeout: Option<Duration>,
     through: &Through<'_>,
 ) -> Result<Pending<Object>> {
-    let request = request(connection, target, timeout, through)?;
+    begin(connection, connection.resolve(target)?, timeout, through)
+}
+
+fn begin(
+    connection: &Arc<Connection>,
+    target: body::Target<'_>,
+    timeout: Option<Duration>,
+    through: &Through<'_>,
+) -> Result<Pending<Object>> {
+    let request = request(target, timeout, through);
     let pending = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
         Said::Letter(letter) => object(connection, letter),
         Said::Acknowledged(_) => Err(unexpected("no object for a demand")),
     });
-    #[cfg(feature = "async")]
-    let pending = pending.map(|pending| pending.undone_by(|object| give_back(Some(object))));
-    pending
+    pending.map(|pending| pending.undone_by(give_back))
 }
 
-fn request<'a>(
-    connection: &Connection,
-    target: &'a Target<'_>,
-    timeout: Option<Duration>,
-    through: &Through<'a>,
-) -> Result<Request<'a>> {
+fn request<'a>(target: body::Target<'a>, timeout: Option<Duration>, through: &Through<'a>) -> Request<'a> {
     let (requirement, requirement_name) = match *through {
         Through::Nothing | Through::Staged => (None, None),
         Through::Number(number) => (Some(number), None),
         Through::Name(name) => (None, Some(name.into())),
     };
-    Ok(Request::Demand(Demand {
-        target: connection.resolve(target)?,
+    Request::Demand(Demand {
+        target,
         timeout_ms: timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         requirement,
         requirement_name,
         incomplete: matches!(through, Through::Staged),
-    }))
+    })
 }
 
 fn object(connection: &Arc<Connection>, answer: Letter) -> Result<Object> {

@@ -17,9 +17,12 @@ use junctura_model::{Code, Described, Error, RecordRef, Result};
 use junctura_wire::body::Order;
 use junctura_wire::{Frame, Kind, Reply, Request, body};
 
+#[cfg(feature = "async")]
+use crate::aio::FollowTask;
 use crate::awaiting::{Awaited, Awaiting};
 use crate::behind::{Depot, Replay, Sorting, Wants};
 use crate::connection::{Connection, unexpected};
+use crate::iter::iterable;
 use crate::mail::Letter;
 use crate::object::{Arrived, Object, Origin, Snapshot};
 use crate::pending::Pending;
@@ -137,7 +140,7 @@ pub struct GapItem {
 /// // A later one, in whatever process, goes on there.
 /// let cursor = follow.cursor().map(|cursor| cursor.to_string());
 /// follow.stop()?;
-/// let resumed = pool.follow_with(&FollowOptions { cursor, ..FollowOptions::default() }, "")?;
+/// let resumed = pool.follow_with("", FollowOptions { cursor, ..Default::default() })?;
 /// # Ok(())
 /// # }
 /// ```
@@ -151,6 +154,9 @@ pub struct Follow {
     /// What the store behind the pool has for it.
     replay: Option<Box<Replay>>,
     errands: Errands,
+    /// The task that waits for it.
+    #[cfg(feature = "async")]
+    pub(crate) task: FollowTask,
 }
 
 /// The last object that was given.
@@ -188,7 +194,7 @@ impl Pool {
     /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
     /// `not`: each offer is checked against them.
     pub fn follow(&self, selector: &str) -> Result<Follow> {
-        self.follow_with(&FollowOptions::default(), selector)
+        self.follow_with(selector, FollowOptions::default())
     }
 
     /// As [`Pool::follow`], with options.
@@ -200,7 +206,7 @@ impl Pool {
     /// pool.offer([("name", "a"), ("size", "2")], b"")?;
     /// pool.offer([("name", "b"), ("size", "1")], b"")?;
     /// let newest_first = FollowOptions { until_live: true, ..FollowOptions::default() };
-    /// let objects = pool.follow_with(&newest_first, "")?.filter(|item| matches!(item, Ok(Item::Object(_))));
+    /// let objects = pool.follow_with("", newest_first)?.into_iter().filter(|item| matches!(item, Ok(Item::Object(_))));
     /// assert_eq!(objects.count(), 2); // what was there, and no more
     /// # Ok(())
     /// # }
@@ -210,50 +216,29 @@ impl Pool {
     /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
     /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms;
     /// `InvalidArgument` for options that do not go together; `Unsupported` for a selector beside a requirement's name.
-    pub fn follow_with(&self, options: &FollowOptions, selector: &str) -> Result<Follow> {
-        if options.requirement.is_some() && !selector.is_empty() {
-            return Err(takes_no_selector(selector));
-        }
-        let connection = self.connection()?;
-        match self.depot().filter(|_| options.is_plain()) {
-            None => follow(&connection, options, selector, &options.through()),
-            Some(depot) => {
-                let behind = Behind::new(depot, &connection, options, selector)?;
-                let mut follow = follow(&connection, &behind.of_pool, selector, &Through::Nothing)?;
-                follow.begin_in(behind);
-                follow.begin_behind()?;
-                Ok(follow)
-            }
-        }
+    pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
+        self.begin_follow(selector, options)?.wait()
     }
 
     /// As [`Pool::follow_with`], without waiting. See [`Pending`].
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_follow(&self, options: &FollowOptions, selector: &str) -> Result<Pending<Follow>> {
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
+    pub fn begin_follow(&self, selector: &str, options: FollowOptions) -> Result<Pending<Follow>> {
         if options.requirement.is_some() && !selector.is_empty() {
             return Err(takes_no_selector(selector));
         }
         let connection = self.connection()?;
-        match self.depot().filter(|_| options.is_plain()) {
-            None => begin_follow(&connection, options, selector, &options.through(), |_| {}),
-            Some(depot) => {
-                let behind = Behind::new(depot, &connection, options, selector)?;
-                let of_pool = behind.of_pool.clone();
-                begin_follow(&connection, &of_pool, selector, &Through::Nothing, |follow| {
-                    follow.begin_in(behind);
-                })
-            }
-        }
-    }
-
-    /// As [`Pool::join_with`], without waiting. See [`Pending`].
-    ///
-    /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_join(&self, options: &FollowOptions, group: &str) -> Result<Pending<Follow>> {
-        begin_follow(&self.connection()?, options, "", &Through::Group(group, None), |_| {})
+        let Some(depot) = self.depot().filter(|_| options.is_plain()) else {
+            return begin_follow(&connection, &options, selector, &options.through());
+        };
+        let behind = Behind::new(depot, &connection, &options, selector)?;
+        let follow = begin_follow(&connection, &behind.of_pool, selector, &Through::Nothing)?;
+        Ok(follow.then(|follow| follow?.begin_behind(behind)))
     }
 
     /// Follows as one more member of a group that stands, whatever it stands for.
@@ -266,7 +251,7 @@ impl Pool {
     ///     group: Some("workers".into()),
     ///     ..FollowOptions::default()
     /// };
-    /// let mut first = pool.follow_with(&options, "space=demo")?;
+    /// let mut first = pool.follow_with("space=demo", options)?;
     /// let mut second = pool.join("workers")?;
     /// pool.offer([("space", "demo"), ("name", "one")], b"")?;
     /// pool.offer([("space", "demo"), ("name", "two")], b"")?;
@@ -288,7 +273,7 @@ impl Pool {
     /// # Errors
     /// `NotFound` where there is none of this name; `Conflict` where the name is that of a requirement for one reader.
     pub fn join(&self, group: &str) -> Result<Follow> {
-        self.join_with(&FollowOptions::default(), group)
+        self.join_with(group, FollowOptions::default())
     }
 
     /// As [`Pool::join`], with options.
@@ -298,17 +283,29 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let group = RequireOptions { name: Some("workers".to_owned()), group: true, ..RequireOptions::default() };
-    /// pool.require_with(&group, "space=work")?;
+    /// pool.require_with("space=work", group)?;
     /// let one_at_a_time = FollowOptions { window: Some(1), ..FollowOptions::default() };
-    /// assert_eq!(pool.join_with(&one_at_a_time, "workers")?.window(), 1);
+    /// assert_eq!(pool.join_with("workers", one_at_a_time)?.window(), 1);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// Also `InvalidArgument` for options that choose what is given, or in which order.
-    pub fn join_with(&self, options: &FollowOptions, group: &str) -> Result<Follow> {
-        follow(&self.connection()?, options, "", &Through::Group(group, None))
+    pub fn join_with(&self, group: &str, options: FollowOptions) -> Result<Follow> {
+        self.begin_join(group, options)?.wait()
+    }
+
+    /// As [`Pool::join_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
+    pub fn begin_join(&self, group: &str, options: FollowOptions) -> Result<Pending<Follow>> {
+        begin_follow(&self.connection()?, &options, "", &Through::Group(group, None))
     }
 }
 
@@ -338,23 +335,6 @@ pub(crate) enum Through<'a> {
     Number(u64, bool),
     /// A group, by its name and on these terms.
     Group(&'a str, Option<&'a Group>),
-}
-
-pub(crate) fn follow(
-    connection: &Arc<Connection>,
-    options: &FollowOptions,
-    selector: &str,
-    through: &Through<'_>,
-) -> Result<Follow> {
-    let (request, window) = request(options, selector, through)?;
-    let (stream, snapshot) = Stream::begin(connection, &request)?;
-    Ok(Follow::made(
-        connection,
-        stream,
-        snapshot,
-        options.order_by.clone(),
-        window,
-    ))
 }
 
 fn too_late() -> Error {
@@ -401,14 +381,11 @@ pub(crate) fn begin_follow(
     options: &FollowOptions,
     selector: &str,
     through: &Through<'_>,
-    made: impl FnOnce(&mut Follow) + Send + 'static,
 ) -> Result<Pending<Follow>> {
     let (request, window) = request(options, selector, through)?;
     let order_by = options.order_by.clone();
     connection.begin_stream(&request, move |connection, stream, snapshot| {
-        let mut follow = Follow::made(connection, stream, snapshot, order_by, window);
-        made(&mut follow);
-        follow
+        Follow::made(connection, stream, snapshot, order_by, window)
     })
 }
 
@@ -477,6 +454,8 @@ impl Follow {
             last: None,
             replay: None,
             errands: Errands::default(),
+            #[cfg(feature = "async")]
+            task: FollowTask::default(),
         }
     }
 
@@ -573,13 +552,17 @@ impl Follow {
         self.stream.stop()
     }
 
-    /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more. `None`: it has
-    /// ended.
+    /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more.
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
-    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.origin.connection
     }
 
     fn try_next_behind(&mut self) -> Result<Option<Item>> {
@@ -668,13 +651,7 @@ impl Awaited for Follow {
     }
 }
 
-impl Iterator for Follow {
-    type Item = Result<Item>;
-
-    fn next(&mut self) -> Option<Result<Item>> {
-        self.next_item().transpose()
-    }
-}
+iterable!(Follow, Item, next_item);
 
 impl fmt::Debug for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

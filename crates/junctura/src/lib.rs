@@ -66,7 +66,7 @@
 //! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
 //! | see what happens | [`Pool::subscribe`], [`Pool::stat`] |
 //! | bring a field to the grid of another model, or to its times | the module [`remap`] |
-//! | await all of this, on tokio or another runtime | the feature `tokio` or `async`, and the module `aio` |
+//! | await all of this, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
 //!
 //! Every [`Error`] says its [`Code`], what it is about and why, and [what to do](Code::advice). Whatever asks the server fails with
 //! `Disconnected` when that has gone, and with `Closed` after [`Pool::close`]; not every page repeats it.
@@ -84,7 +84,7 @@
 //! | `embedded` | yes | `Pool::embedded`, and starting a server where none runs: `PoolBuilder::start`, and its settings for the server |
 //! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`Upstream`] |
 //! | `store` | yes | a store behind the pool (`PoolBuilder::store`) and the [`Archiver`] |
-//! | `async` | no | the module `aio`: every function that waits as an `async fn`, on any runtime |
+//! | `async` | no | each [`Pending`] as a future, and follows as streams, on any runtime: the module `aio` |
 //! | `tokio` | no | the same, driven by tokio; includes `async` |
 //!
 //! With `default-features = false` the crate is a pure client of a pool that is served on the same machine, over a unix socket
@@ -111,6 +111,8 @@ mod archiver;
 mod array;
 mod awaiting;
 mod behind;
+#[doc(hidden)]
+pub mod binding;
 mod builder;
 mod bundle;
 mod bundles;
@@ -119,6 +121,7 @@ mod demand;
 mod dispatch;
 mod follow;
 mod handshake;
+mod iter;
 mod list;
 mod mail;
 mod object;
@@ -142,20 +145,17 @@ mod wait;
 mod wanted;
 mod withdraw;
 
-pub use allocation::{Allocation, KeepMapped};
+pub use allocation::Allocation;
 #[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
 pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
-#[doc(hidden)]
-pub use builder::read_text;
 pub use bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use bundles::{BundleEntry, BundleState};
-#[doc(hidden)]
-pub use connection::TaskPlace;
-pub use demand::DemandOptions;
-pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use demand::{DemandOptions, DemandSource};
+pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use iter::BlockingIter;
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
 #[cfg(feature = "net")]
 pub use junctura_link::Upstream;

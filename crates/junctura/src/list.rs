@@ -12,8 +12,11 @@ use junctura_wire::{Listed, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
 use crate::behind::{Merge, Row, Sorting, Standing};
+#[cfg(feature = "async")]
+use crate::connection::TaskPlace;
 use crate::connection::{Connection, unexpected};
 use crate::follow::order;
+use crate::iter::iterable;
 use crate::mail::Letter;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -29,7 +32,7 @@ use crate::stream::Stream;
 /// let bundle = pool.bundle()?;
 /// bundle.offer([("name", "b")], b"more bytes")?;
 /// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
-/// for entry in pool.list_with(&incomplete, "")?.next().expect("a page")? {
+/// for entry in pool.list_with("", incomplete)?.entries()? {
 ///     match entry.staged_in() {
 ///         None => {
 ///             assert_eq!((entry.version(), entry.bytes(), entry.get("name")), (version, 5, Some("a")));
@@ -118,15 +121,17 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The pages of a list, one at a time: an iterator that takes no more memory than one page.
+/// The pages of a list, one at a time: they take no more memory than one page. With the feature `async` they are a stream.
 #[derive(Debug)]
 pub struct Pages {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
     stream: Stream,
     /// The next page is on its way; else the server waits to be asked for it.
     asked: bool,
     /// What only the store behind the pool has.
     behind: Option<Merge>,
+    #[cfg(feature = "async")]
+    pub(crate) place: TaskPlace,
 }
 
 impl Pool {
@@ -146,40 +151,10 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`, pointing at the character.
     pub fn list(&self, selector: &str) -> Result<Vec<Entry>> {
-        let mut entries = Vec::new();
-        for page in self.list_pages(selector, None)? {
-            entries.extend(page?);
-        }
-        Ok(entries)
+        self.begin_list(selector, ListOptions::default())?.wait()?.entries()
     }
 
-    /// As [`Pool::list`], page by page, ordered by key or by the value of an attribute.
-    ///
-    /// ```
-    /// # use junctura::Pool;
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// # pool.offer([("name", "a"), ("size", "3")], b"")?;
-    /// for page in pool.list_pages("", Some("name"))? {
-    ///     for entry in page? {
-    ///         println!("{} {}", entry.key(), entry.version());
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has.
-    pub fn list_pages(&self, selector: &str, order_by: Option<&str>) -> Result<Pages> {
-        let options = ListOptions {
-            order_by,
-            ..ListOptions::default()
-        };
-        self.list_with(&options, selector)
-    }
-
-    /// As [`Pool::list_pages`], with options.
+    /// As [`Pool::list`], page by page, with options.
     ///
     /// ```
     /// # use junctura::{ListOptions, Pool};
@@ -188,63 +163,59 @@ impl Pool {
     /// pool.bundled(|bundle| bundle.offer([("name", "a")], b"").map(drop))?;
     /// let bundle = pool.bundle()?;
     /// bundle.offer([("name", "b")], b"staged")?;
-    /// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
-    /// let pages = pool.list_with(&incomplete, "")?.collect::<junctura::Result<Vec<_>>>()?;
-    /// assert_eq!(pages[0].len(), 2);
+    /// let incomplete = ListOptions { incomplete: true, order_by: Some("name"), ..Default::default() };
+    /// for page in pool.list_with("", incomplete)? {
+    ///     let names: Vec<_> = page?.iter().map(|entry| entry.get("name").map(str::to_owned)).collect();
+    ///     assert_eq!(names, [Some("a".to_owned()), Some("b".to_owned())]);
+    /// }
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// Also `NotFound` for the path of a bundle that there is not, or that is forgotten.
-    pub fn list_with(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
-        let connection = self.connection()?;
-        // What belongs to a bundle, only the pool knows.
-        let depot = self.depot().filter(|_| options.bundle.is_none());
-        let sorting = depot.map(|_| Sorting::new(&connection.greeting.schemas, options.order_by));
-        let sorting = sorting.transpose()?;
-        let (stream, began) = Stream::begin(&connection, &options.request(selector))?;
-        let mut behind = None;
-        if let (Some(depot), Some(sorting)) = (depot, sorting) {
-            let mut rows = depot.newest(selector)?;
-            rows.retain(|row| !row.is_after(connection.greeting.incarnation, began));
-            behind = Some(Merge::new(sorting, rows));
-        }
-        Ok(Pages {
-            behind,
-            connection,
-            stream,
-            asked: true,
-        })
+    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has; `NotFound` for the path of a bundle that
+    /// there is not, or that is forgotten.
+    pub fn list_with(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
+        self.begin_list(selector, options)?.wait()
     }
 
     /// As [`Pool::list_with`], without what only the store behind the pool has.
-    pub(crate) fn list_served(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pages> {
+    pub(crate) fn list_served(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
         let connection = self.connection()?;
-        let (stream, _) = Stream::begin(&connection, &options.request(selector))?;
-        Ok(Pages {
-            connection,
-            stream,
-            asked: true,
-            behind: None,
-        })
+        let served = connection.begin_stream(&options.request(selector), |connection, stream, _| {
+            Pages::of(connection, stream)
+        });
+        served?.wait()
     }
 
     /// As [`Pool::list_with`], without waiting. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server to ask; the server's errors come with the answer.
-    pub fn begin_list(&self, options: &ListOptions<'_>, selector: &str) -> Result<Pending<Pages>> {
-        if options.bundle.is_none() {
-            self.has_no_store("begin_list")?;
-        }
-        self.connection()?
-            .begin_stream(&options.request(selector), |connection, stream, _| Pages {
-                connection: Arc::clone(connection),
-                stream,
-                asked: true,
-                behind: None,
-            })
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_list(&self, selector: &str, options: ListOptions<'_>) -> Result<Pending<Pages>> {
+        let connection = self.connection()?;
+        // What belongs to a bundle, only the pool knows.
+        let Some(depot) = self.depot().filter(|_| options.bundle.is_none()) else {
+            return connection.begin_stream(&options.request(selector), |connection, stream, _| {
+                Pages::of(connection, stream)
+            });
+        };
+        let sorting = Sorting::new(&connection.greeting.schemas, options.order_by)?;
+        let served = connection.begin_stream(&options.request(selector), |connection, stream, began| {
+            (Pages::of(connection, stream), began)
+        })?;
+        let (depot, selector) = (Arc::clone(depot), selector.to_owned());
+        Ok(served.then(move |served| {
+            let (mut pages, began) = served?;
+            let there = Arc::clone(&connection);
+            let look = move || {
+                let mut rows = depot.newest(&selector)?;
+                rows.retain(|row| !row.is_after(there.greeting.incarnation, began));
+                pages.behind = Some(Merge::new(sorting, rows));
+                Ok(pages)
+            };
+            Ok(Pending::work(&connection, look, drop))
+        }))
     }
 }
 
@@ -260,35 +231,67 @@ impl ListOptions<'_> {
 }
 
 impl Pages {
-    fn page(&mut self) -> Result<Vec<Entry>> {
-        self.ask()?;
-        let letter = self.stream.next(None)?;
-        self.read(letter)
+    fn of(connection: &Arc<Connection>, stream: Stream) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            stream,
+            asked: true,
+            behind: None,
+            #[cfg(feature = "async")]
+            place: TaskPlace::default(),
+        }
     }
 
-    /// The next page, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: it has not, or there
-    /// are no more ([`Pages::is_over`]). It is asked for by the first call after each page.
+    /// The next page; waits for it. `None`: there are no more.
     ///
     /// ```
     /// # use junctura::{ListOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// # pool.offer([("name", "a")], b"")?;
-    /// let mut pages = pool.list_with(&ListOptions::default(), "")?;
-    /// let mut entries = Vec::new();
-    /// while !pages.is_over() {
-    ///     pool.look()?; // when the pool's descriptor is readable
-    ///     entries.extend(pages.take_next()?.into_iter().flatten());
-    /// }
-    /// assert_eq!(entries.len(), 1);
-    /// # assert!(pages.begin_stop()?.is_none());
+    /// let mut pages = pool.list_with("", ListOptions::default())?;
+    /// assert_eq!(pages.next_page()?.map(|page| page.len()), Some(1));
+    /// assert!(pages.next_page()?.is_none() && pages.is_over());
+    /// # pages.begin_stop()?.wait()?;
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`Pool::list_with`]; `Disconnected`.
-    pub fn take_next(&mut self) -> Result<Option<Vec<Entry>>> {
+    /// As [`Pool::list_with`]; `Disconnected`. There is no more after an error.
+    pub fn next_page(&mut self) -> Result<Option<Vec<Entry>>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        let page = self.page();
+        if page.is_err() {
+            let _ = self.stream.stop();
+        }
+        page.map(Some)
+    }
+
+    /// All pages; waits for them.
+    ///
+    /// # Errors
+    /// As [`Pages::next_page`].
+    pub fn entries(mut self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        while let Some(page) = self.next_page()? {
+            entries.extend(page);
+        }
+        Ok(entries)
+    }
+
+    fn page(&mut self) -> Result<Vec<Entry>> {
+        self.ask()?;
+        let letter = self.stream.next(None)?;
+        self.read(letter)
+    }
+
+    /// The next page, if it has been read: as [`Pending::take`]. `None`: it has not, or there are no more ([`Pages::is_over`]). It is
+    /// asked for by the first call after each page.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_next(&mut self) -> Result<Option<Vec<Entry>>> {
         if self.stream.is_over() {
             return Ok(None);
         }
@@ -309,11 +312,11 @@ impl Pages {
         self.stream.is_over()
     }
 
-    /// Ends it without waiting for the rest. `None`: it has ended.
+    /// Ends it without waiting for the rest.
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
-    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
@@ -392,18 +395,4 @@ fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
     entries.collect()
 }
 
-impl Iterator for Pages {
-    type Item = Result<Vec<Entry>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.stream.is_over() {
-            return None;
-        }
-        let page = self.page();
-        if page.is_err() {
-            // There is no more after an error.
-            let _ = self.stream.stop();
-        }
-        Some(page)
-    }
-}
+iterable!(Pages, Vec<Entry>, next_page);

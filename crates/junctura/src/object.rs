@@ -238,7 +238,7 @@ impl Drop for Unmade {
 ///
 /// // A member of a group may give it back, for another member.
 /// let group = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
-/// let mut work = pool.follow_with(&group, "")?;
+/// let mut work = pool.follow_with("", group)?;
 /// let mut next = || loop {
 ///     if let Some(Item::Object(object)) = work.next_item()? {
 ///         return junctura::Result::Ok(object);

@@ -1,6 +1,9 @@
 //! Handing an object over: the attributes become a record, the payload goes inside the message or into a slot.
 
+mod prepared;
+
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use junctura_model::version::Version;
 use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, RecordRef, Result, Retention};
@@ -13,10 +16,12 @@ use junctura_wire::{Request, body};
 use crate::allocation::Allocation;
 use crate::connection::{Connection, Wait, unexpected};
 use crate::mail::{Letter, SlotId, Talk};
+use crate::pending::{Pending, Said};
 use crate::pool::Pool;
 use crate::state::{State, Stop};
 use crate::target::find_schema;
 use crate::wanted::not_wanted;
+pub(crate) use prepared::PreparedOffer;
 
 /// How an object is offered, where it is not the default.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +63,7 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<Version> {
-        self.offer_with(OfferOptions::default(), attributes, payload)
+        self.offer_with(attributes, payload, OfferOptions::default())
     }
 
     /// As [`Pool::offer`], with options.
@@ -70,7 +75,7 @@ impl Pool {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let retention = Some(Retention::For(Duration::from_mins(10)));
     /// let options = OfferOptions { retention, ..OfferOptions::default() };
-    /// pool.offer_with(options, [("space", "demo"), ("name", "first")], b"gone in ten minutes")?;
+    /// pool.offer_with([("space", "demo"), ("name", "first")], b"gone in ten minutes", options)?;
     /// # Ok(())
     /// # }
     /// ```
@@ -83,9 +88,9 @@ impl Pool {
     /// the object is visible then.
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
-        options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
+        options: OfferOptions<'_>,
     ) -> Result<Version> {
         let connection = self.connection()?;
         let mut record = Vec::new();
@@ -95,13 +100,32 @@ impl Pool {
         if connection.goes_inline(payload.len()) {
             return connection.offer_one(terms, &record, Content::Inline(payload));
         }
-        if if_wanted && connection.wanted(terms.schema(), &record, true)? == 0 {
+        if if_wanted && connection.begin_wanted(terms.schema(), &record)?.wait()? == 0 {
             return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
         }
         let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
         allocation.copy_from_slice(payload);
         let ready = allocation.into_ready();
         connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// As [`Pool::offer_with`], without waiting. See [`Pending`].
+    ///
+    /// The payload is copied into the pool at once, unless something has to be asked before, or there is no memory: then it is kept
+    /// meanwhile. What is large is best filled in place ([`Pool::begin_allocate`]).
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<Pending<Version>> {
+        let connection = self.connection()?;
+        let mut offer = PreparedOffer::new(&connection, attributes, options)?;
+        offer.probes &= !connection.goes_inline(payload.len());
+        offer.begin_copy(payload, |connection, _, sequence| connection.version(sequence))
     }
 
     /// Offers many objects, each as by [`Pool::offer`], without awaiting each; returns when all are visible.
@@ -191,33 +215,83 @@ impl Content<'_> {
 
 impl Connection {
     /// Reads the options.
-    pub(crate) fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
+    ///
+    /// # Errors
+    /// Those of [`Retention::check`]; `NotFound` for a schema; where names have to be told to the server, also its own.
+    pub(crate) fn terms(self: &Arc<Self>, options: OfferOptions<'_>) -> Result<Terms> {
+        let (mut terms, unknown) = self.known_terms(options)?;
+        if let Some(names) = unknown {
+            terms.releases = self.begin_names(names)?.wait()?;
+        }
+        Ok(terms)
+    }
+
+    /// The terms; and the names of consumers that the server has to be told of first, for their number.
+    pub(crate) fn known_terms(&self, options: OfferOptions<'_>) -> Result<(Terms, Option<Consumers>)> {
         let schema = self.schema_number(options.schema)?;
+        let mut unknown = None;
         let (releases, flags) = match options.retention.map(Retention::check).transpose()? {
             None => (0, DEFAULT_RETENTION),
             Some(Retention::UntilWithdrawn) => (0, 0),
             Some(Retention::Released(releases)) => (releases, 0),
-            Some(Retention::ReleasedBy(names)) => (self.number_of(names)?, BY_CONSUMERS),
+            Some(Retention::ReleasedBy(names)) => {
+                let number = self.lock()?.consumers.get(&names).copied();
+                unknown = number.is_none().then_some(names);
+                (number.unwrap_or(0), BY_CONSUMERS)
+            }
             Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
         let wanted = if options.if_wanted { IF_WANTED } else { 0 };
-        let durability = options
-            .durability
-            .unwrap_or_else(|| self.schema(schema).default_durability());
-        let durable = match durability {
-            Durability::Memory => 0,
-            Durability::Durable => DURABLE,
-            Durability::Replicated => {
-                let cause = "this version keeps no copies on other servers; memory and durable are known";
-                return Err(Error::new(Code::Unsupported, "durability replicated", cause));
-            }
-        };
-        Ok(Terms {
+        let terms = Terms {
             schema,
             releases,
-            flags: flags | wanted | durable,
+            flags: flags | wanted | self.durability(schema, options.durability)?,
             bundle: None,
-        })
+        };
+        Ok((terms, unknown))
+    }
+
+    fn durability(&self, schema: u16, said: Option<Durability>) -> Result<u16> {
+        match said.unwrap_or_else(|| self.schema(schema).default_durability()) {
+            Durability::Memory => Ok(0),
+            Durability::Durable => Ok(DURABLE),
+            Durability::Replicated => {
+                let cause = "this version keeps no copies on other servers; memory and durable are known";
+                Err(Error::new(Code::Unsupported, "durability replicated", cause))
+            }
+        }
+    }
+
+    /// Tells the server of the names in a retention, if it has not been told.
+    #[cfg(feature = "async")]
+    pub(crate) fn begin_unknown_names(self: &Arc<Self>, options: &OfferOptions<'_>) -> Result<Option<Pending<u32>>> {
+        match &options.retention {
+            Some(Retention::ReleasedBy(names)) if !self.lock()?.consumers.contains_key(names) => {
+                self.begin_names(names.clone()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Tells the server of names of consumers; the answer is their number.
+    fn begin_names(self: &Arc<Self>, names: Consumers) -> Result<Pending<u32>> {
+        let request = Request::Consumers(body::Consumers {
+            names: names.iter().map(str::to_owned).collect(),
+        });
+        self.pend(
+            Talk::Once,
+            &request,
+            Stop::Cancel,
+            move |connection, _, said| match said {
+                Said::Letter(Letter::Done(number)) => {
+                    let number =
+                        u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+                    connection.lock()?.consumers.insert(names, number);
+                    Ok(number)
+                }
+                _ => Err(unexpected("no number of names")),
+            },
+        )
     }
 
     /// The schema that an offer names, or the default.
@@ -226,20 +300,6 @@ impl Connection {
             None => Ok(self.greeting.default_schema),
             Some(name) => find_schema(&self.greeting.schemas, name),
         }
-    }
-
-    /// The number of these names on this connection. The first time it waits for the server's answer.
-    fn number_of(&self, names: Consumers) -> Result<u32> {
-        if let Some(&number) = self.lock()?.consumers.get(&names) {
-            return Ok(number);
-        }
-        let all = names.iter().map(str::to_owned).collect();
-        let Letter::Done(number) = self.call(&Request::Consumers(body::Consumers { names: all }))? else {
-            return Err(unexpected("no number of names"));
-        };
-        let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
-        self.lock()?.consumers.insert(names, number);
-        Ok(number)
     }
 
     /// Writes the record of an offer's attributes into `record`.

@@ -18,6 +18,8 @@ use crate::awaiting::Awaiting;
 use crate::bundle::Staged;
 use crate::connection::{Connection, Guard, Wait};
 use crate::mail::Talk;
+#[cfg(feature = "async")]
+use crate::offer::PreparedOffer;
 use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;
 use crate::state::Stop;
@@ -56,14 +58,14 @@ enum Acks {
 ///     Err(error) => assert_eq!((ack.number, error.code()), (1, Code::AlreadyExists)),
 /// });
 /// pipeline.offer([("name", "a")], b"copied")?;
-/// pipeline.offer_with(OfferOptions::default(), [("name", "taken")], b"copied")?;
+/// pipeline.offer_with([("name", "taken")], b"copied", OfferOptions::default())?;
 /// for name in ["b", "c"] {
 ///     let mut field = pipeline.allocate(100_000)?;
 ///     field.fill(7);
 ///     pipeline.offer_allocation(field, [("name", name)])?;
 /// }
 /// let field = pipeline.allocate(10)?;
-/// pipeline.offer_allocation_with(OfferOptions::default(), field, [("name", "d")])?;
+/// pipeline.offer_allocation_with(field, [("name", "d")], OfferOptions::default())?;
 /// pipeline.push()?; // sent, and not awaited
 /// pipeline.poll()?; // what was acknowledged by now is told
 /// pipeline.wait_until(1)?;
@@ -180,7 +182,7 @@ impl Pipeline {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
     ) -> Result<u64> {
-        self.offer_with(OfferOptions::default(), attributes, payload)
+        self.offer_with(attributes, payload, OfferOptions::default())
     }
 
     /// As [`Pipeline::offer`], with options.
@@ -190,14 +192,14 @@ impl Pipeline {
     /// What a durable offer may fail with comes with its acknowledgement: see [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &mut self,
-        options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         payload: &[u8],
+        options: OfferOptions<'_>,
     ) -> Result<u64> {
         if !self.connection.goes_inline(payload.len()) {
             let mut allocation = self.allocate(payload.len())?;
             allocation.copy_from_slice(payload);
-            return self.offer_allocation_with(options, allocation, attributes);
+            return self.offer_allocation_with(allocation, attributes, options);
         }
         let terms = self.prepare(options, attributes)?;
         self.send(terms, Content::Inline(payload))
@@ -223,7 +225,7 @@ impl Pipeline {
         allocation: Allocation,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
     ) -> Result<u64> {
-        self.offer_allocation_with(OfferOptions::default(), allocation, attributes)
+        self.offer_allocation_with(allocation, attributes, OfferOptions::default())
     }
 
     /// As [`Pipeline::offer_allocation`], with options.
@@ -232,9 +234,9 @@ impl Pipeline {
     /// Those of [`Pipeline::offer_with`] and of [`Pipeline::offer_allocation`].
     pub fn offer_allocation_with<'a, V: IntoGiven<'a>>(
         &mut self,
-        options: OfferOptions<'_>,
         allocation: Allocation,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
     ) -> Result<u64> {
         allocation.must_be_of(&self.connection)?;
         let terms = self.prepare(options, attributes)?;
@@ -301,6 +303,11 @@ impl Pipeline {
     }
 
     #[cfg(feature = "async")]
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    #[cfg(feature = "async")]
     pub(crate) fn window(&self) -> usize {
         self.window
     }
@@ -326,14 +333,15 @@ impl Pipeline {
 
     /// Sends an offer whose record was read already, and waits neither for room in the window nor in the socket.
     #[cfg(feature = "async")]
-    pub(crate) fn put(&mut self, mut terms: Terms, record: &[u8], content: Content<'_>) -> Result<u64> {
+    pub(crate) fn put(&mut self, offer: &PreparedOffer, content: Content<'_>) -> Result<u64> {
+        let mut terms = offer.terms();
         if let Some(bundle) = self.bundle {
             terms = terms.within(bundle);
         }
         let mut state = self.connection.lock()?;
         let request = state.mail.next(self.number);
         self.connection
-            .append_offer(&mut state, request, terms, record, content)?;
+            .append_offer(&mut state, request, terms, offer.record(), content)?;
         if self.bundle.is_some() {
             self.staged.push(request);
         }

@@ -9,7 +9,7 @@ use junctura_wire::{Request, body};
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::{Connection, unexpected};
 use crate::demand::{Through, begin_demand, demand};
-use crate::follow::{self, Follow, FollowOptions, Gap, follow, milliseconds};
+use crate::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 use crate::mail::Letter;
 use crate::object::Object;
 use crate::pending::Pending;
@@ -90,7 +90,7 @@ pub struct Archived {
 /// assert!(matches!(rest.next_item()?, Some(Item::Object(_))));
 /// rest.stop()?;
 /// let one = FollowOptions { window: Some(1), ..FollowOptions::default() };
-/// drop(requirement.follow_with(&one)?);
+/// drop(requirement.follow_with(one)?);
 /// requirement.retract()?;
 /// # Ok(())
 /// # }
@@ -125,7 +125,7 @@ impl Pool {
     /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
     /// `not`: each offer is checked against them.
     pub fn require(&self, selector: &str) -> Result<Requirement> {
-        self.require_with(&RequireOptions::default(), selector)
+        self.require_with(selector, RequireOptions::default())
     }
 
     /// As [`Pool::require`], with options. One with a name that stands already is joined.
@@ -142,7 +142,7 @@ impl Pool {
     ///     name: Some("archive".to_owned()),
     ///     ..RequireOptions::default()
     /// };
-    /// drop(pool.require_with(&options, "space=demo")?);
+    /// drop(pool.require_with("space=demo", options)?);
     /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
     ///
     /// // Whoever reads it, in any process:
@@ -150,7 +150,7 @@ impl Pool {
     ///     requirement: Some("archive".to_owned()),
     ///     ..FollowOptions::default()
     /// };
-    /// let mut follow = pool.follow_with(&options, "")?;
+    /// let mut follow = pool.follow_with("", options)?;
     /// assert!(matches!(follow.next_item()?, Some(Item::Object(_))));
     /// # drop(follow);
     /// pool.retract("archive")?;
@@ -166,36 +166,27 @@ impl Pool {
     /// Also `Conflict` where the name stands on other terms, and says which; `InvalidArgument` for a name with other
     /// characters, a length of time of 0, or a time to live or a group without a name; `LimitExceeded` where the pool has as many as it
     /// keeps.
-    pub fn require_with(&self, options: &RequireOptions, selector: &str) -> Result<Requirement> {
-        let connection = self.connection()?;
-        let (stream, sequence) = Stream::begin(&connection, &options.request(selector))?;
-        Ok(Requirement {
-            connection,
-            stream,
-            selector: selector.to_owned(),
-            name: options.name.clone(),
-            is_group: options.group,
-            sequence,
-        })
+    pub fn require_with(&self, selector: &str, options: RequireOptions) -> Result<Requirement> {
+        self.begin_require(selector, options)?.wait()
     }
 
     /// As [`Pool::require_with`], without waiting. The requirement stands from the moment at which the server reads of it. See [`Pending`].
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_require(&self, options: &RequireOptions, selector: &str) -> Result<Pending<Requirement>> {
-        let (text, name, is_group) = (selector.to_owned(), options.name.clone(), options.group);
-        self.connection()?
-            .begin_stream(&options.request(selector), move |connection, stream, sequence| {
-                Requirement {
-                    connection: Arc::clone(connection),
-                    stream,
-                    selector: text,
-                    name,
-                    is_group,
-                    sequence,
-                }
-            })
+    pub fn begin_require(&self, selector: &str, options: RequireOptions) -> Result<Pending<Requirement>> {
+        let connection = self.connection()?;
+        let request = options.request(selector);
+        let text = selector.to_owned();
+        let (name, is_group) = (options.name.clone(), options.group);
+        connection.begin_stream(&request, move |connection, stream, sequence| Requirement {
+            connection: Arc::clone(connection),
+            stream,
+            selector: text,
+            name,
+            is_group,
+            sequence,
+        })
     }
 
     /// Ends a requirement that has a name, whoever made it; gives the number of objects that it was still owed. Its reader's
@@ -206,7 +197,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
-    /// pool.require_with(&named, "")?;
+    /// pool.require_with("", named)?;
     /// pool.offer([("name", "a")], b"")?;
     /// assert_eq!(pool.retract("archive")?, 1); // so many it was still owed
     /// # Ok(())
@@ -216,8 +207,15 @@ impl Pool {
     /// # Errors
     /// `NotFound` where there is none of this name.
     pub fn retract(&self, name: &str) -> Result<u64> {
-        let connection = self.connection()?;
-        retract(&connection, name)
+        self.begin_retract(name)?.wait()
+    }
+
+    /// As [`Pool::retract`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
+    pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
+        begin_retract(&self.connection()?, name)
     }
 }
 
@@ -240,11 +238,8 @@ impl RequireOptions {
     }
 }
 
-fn retract(connection: &Connection, name: &str) -> Result<u64> {
-    match connection.call(&Request::Retract(body::Retract { name: name.into() }))? {
-        Letter::Done(owed) => Ok(owed),
-        _ => Err(unexpected("no end of a requirement")),
-    }
+fn begin_retract(connection: &Arc<Connection>, name: &str) -> Result<Pending<u64>> {
+    connection.begin_count(&Request::Retract(body::Retract { name: name.into() }))
 }
 
 impl Requirement {
@@ -274,7 +269,7 @@ impl Requirement {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
-    /// let requirement = pool.require_with(&named, "")?;
+    /// let requirement = pool.require_with("", named)?;
     /// let mut events = pool.subscribe("", &[EventKind::Archived, EventKind::Unarchived])?;
     /// pool.offer([("name", "a")], b"payload")?;
     ///
@@ -322,10 +317,7 @@ impl Requirement {
             objects,
             failure: failure.map(Into::into),
         });
-        match self.connection.call(&request)? {
-            Letter::Done(owed) => Ok(owed),
-            _ => Err(unexpected("nothing about what is archived")),
-        }
+        self.connection.begin_count(&request)?.wait()
     }
 
     /// Receives everything that it requires; of a group, a share of it.
@@ -333,7 +325,7 @@ impl Requirement {
     /// # Errors
     /// `Conflict` where another follow reads it.
     pub fn follow(&self) -> Result<Follow> {
-        self.follow_with(&FollowOptions::default())
+        self.follow_with(FollowOptions::default())
     }
 
     /// As [`Requirement::follow`], with options.
@@ -341,9 +333,8 @@ impl Requirement {
     /// # Errors
     /// `Conflict` where another follow reads it; `InvalidArgument` for options that choose what is given, or in which order:
     /// all that it is owed comes, in the order in which it became visible.
-    pub fn follow_with(&self, options: &FollowOptions) -> Result<Follow> {
-        let through = follow::Through::Number(self.stream.number(), self.is_group);
-        follow(&self.connection, options, &self.selector, &through)
+    pub fn follow_with(&self, options: FollowOptions) -> Result<Follow> {
+        self.begin_follow(options)?.wait()
     }
 
     /// Receives one object through this requirement, as [`Pool::demand`].
@@ -359,9 +350,13 @@ impl Requirement {
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
-    pub fn begin_follow(&self, options: &FollowOptions) -> Result<Pending<Follow>> {
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
+    pub fn begin_follow(&self, options: FollowOptions) -> Result<Pending<Follow>> {
         let through = follow::Through::Number(self.stream.number(), self.is_group);
-        follow::begin_follow(&self.connection, options, &self.selector, &through, |_| {})
+        follow::begin_follow(&self.connection, &options, &self.selector, &through)
     }
 
     /// As [`Requirement::demand`], without waiting.
@@ -377,11 +372,11 @@ impl Requirement {
         begin_demand(&self.connection, &target.into(), timeout, &through)
     }
 
-    /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted. `None`: it has ended.
+    /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted.
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
-    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
@@ -401,46 +396,18 @@ impl Requirement {
         }
     }
 
-    /// As [`Requirement::try_gap`], of what has been read: for who looks with [`Pool::look`].
-    ///
-    /// ```
-    /// # use junctura::{FollowOptions, Pool, WithdrawOptions};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut requirement = pool.require("name=a/b")?;
-    /// let mut demand = requirement.begin_demand("name=a", None)?;
-    /// pool.offer([("name", "a")], b"payload")?;
-    /// pool.offer([("name", "b")], b"payload")?;
-    /// let object = loop {
-    ///     pool.look()?; // when the pool's descriptor is readable
-    ///     if let Some(object) = demand.take()? {
-    ///         break object;
-    ///     }
-    /// };
-    /// # drop(object);
-    /// pool.retire("", WithdrawOptions { force: true, ..WithdrawOptions::default() })?;
-    /// let gap = loop {
-    ///     pool.look()?;
-    ///     if let Some(gap) = requirement.take_gap()? {
-    ///         break gap;
-    ///     }
-    /// };
-    /// assert_eq!(gap.reason, "withdrawn");
-    /// let follow = requirement.begin_follow(&FollowOptions::default())?; // its answer is a follow
-    /// # drop(follow);
-    /// let stop = requirement.begin_stop()?; // ends it without waiting
-    /// # drop(stop);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As there.
-    pub fn take_gap(&mut self) -> Result<Option<Gap>> {
+    /// As [`Requirement::try_gap`], of what has been read.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_gap(&mut self) -> Result<Option<Gap>> {
         match self.stream.take()? {
             Some(letter) => self.gap(letter).map(Some),
             None => Ok(None),
         }
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
     }
 
     fn gap(&self, letter: Letter) -> Result<Gap> {
@@ -455,17 +422,27 @@ impl Requirement {
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
-    pub fn retract(mut self) -> Result<()> {
+    pub fn retract(self) -> Result<()> {
+        self.begin_retract()?.wait()
+    }
+
+    /// As [`Requirement::retract`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_retract(mut self) -> Result<Pending<()>> {
         let Some(name) = &self.name else {
-            return self.stream.stop();
+            return self.stream.begin_stop();
         };
-        let retracted = retract(&self.connection, name);
-        self.stream.stop()?;
-        match retracted {
-            // Somebody else was faster.
-            Err(error) if error.code() == Code::NotFound => Ok(()),
-            other => other.map(|_| ()),
-        }
+        let retracted = begin_retract(&self.connection, name)?;
+        Ok(retracted.then(move |retracted| {
+            let stopped = self.stream.begin_stop()?;
+            Ok(stopped.map(move |stopped| match retracted {
+                // Another client was faster.
+                Err(error) if error.code() == Code::NotFound => stopped,
+                retracted => stopped.and(retracted.map(drop)),
+            }))
+        }))
     }
 }
 

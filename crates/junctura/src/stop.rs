@@ -6,8 +6,7 @@ use junctura_model::{Code, Result};
 use junctura_wire::Request;
 use junctura_wire::body::Drain;
 
-use crate::connection::unexpected;
-use crate::mail::Letter;
+use crate::pending::Pending;
 use crate::pool::Pool;
 
 impl Pool {
@@ -33,18 +32,27 @@ impl Pool {
     /// `Timeout`, saying what was left and who was owed it: the server has ended all the same. `Disconnected` when something
     /// else ended it meanwhile.
     pub fn stop(&self, timeout: Option<Duration>) -> Result<()> {
+        self.begin_stop(timeout)?.wait()
+    }
+
+    /// As [`Pool::stop`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::stop`] come with the answer.
+    pub fn begin_stop(&self, timeout: Option<Duration>) -> Result<Pending<()>> {
         let connection = self.connection()?;
         let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
-        let ended = match connection.call(&Request::Drain(Drain { timeout_ms })) {
-            Ok(Letter::Done(_)) => Ok(()),
-            Ok(_) => return Err(unexpected("no end")),
-            Err(left) if left.code() == Code::Timeout => Err(left),
-            Err(error) => return Err(error),
-        };
-        // It answers nothing any more: what comes is the end of the connection, and before that the address is free.
-        match connection.call(&Request::Stat) {
-            Err(error) if error.code() == Code::Interrupted => Err(error),
-            _ => ended,
-        }
+        let asked = connection.begin_count(&Request::Drain(Drain { timeout_ms }))?;
+        Ok(asked.then(move |left| {
+            let ended = match left {
+                Err(error) if error.code() != Code::Timeout => return Err(error),
+                left => left.map(drop),
+            };
+            // It answers nothing any more: what comes is the end of the connection, and before that the address is free.
+            match connection.begin_stat() {
+                Ok(end) => Ok(end.map(|_| ended)),
+                Err(_) => Ok(Pending::known(&connection, ended)),
+            }
+        }))
     }
 }

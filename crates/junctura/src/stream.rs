@@ -24,12 +24,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Asks, and waits for the beginning; also gives the sequence number at which it begins.
-    pub(crate) fn begin(connection: &Arc<Connection>, request: &Request<'_>) -> Result<(Self, u64)> {
-        let (number, sequence) = connection.begin(request)?;
-        Ok((Self::began(connection, number), sequence))
-    }
-
     /// One that has begun.
     pub(crate) fn began(connection: &Arc<Connection>, number: u64) -> Self {
         Self {
@@ -179,22 +173,25 @@ impl Stream {
 
     /// Ends it, gives back what nobody has taken, and waits for the server's last word.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        self.begin_stop()?.map_or(Ok(()), Pending::wait)
+        self.begin_stop()?.wait()
     }
 
-    /// As [`Self::stop`], without waiting: the server's last word comes to what this returns. `None`: it is over.
-    pub(crate) fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+    /// As [`Self::stop`], without waiting: the server's last word comes to what this returns.
+    pub(crate) fn begin_stop(&mut self) -> Result<Pending<()>> {
         let batch = std::mem::take(&mut self.batch);
-        if std::mem::replace(&mut self.over, true) {
-            return Ok(None);
-        }
-        self.connection.begin_stop(self.number, batch)
+        let is_over = std::mem::replace(&mut self.over, true);
+        let begun = if is_over {
+            None
+        } else {
+            self.connection.begin_stop(self.number, batch)?
+        };
+        Ok(begun.unwrap_or_else(|| Pending::known(&self.connection, Ok(()))))
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Without a server there is nothing to end.
-        let _ = self.stop();
+        // Without a server there is nothing to end. Tasks drop it, too: it does not wait.
+        let _ = self.begin_stop();
     }
 }

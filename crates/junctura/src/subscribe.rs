@@ -10,7 +10,10 @@ use junctura_wire::body::{Subscribe, events};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
+#[cfg(feature = "async")]
+use crate::connection::TaskPlace;
 use crate::connection::{Connection, unexpected};
+use crate::iter::iterable;
 use crate::mail::Letter;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -157,7 +160,7 @@ pub struct BundleName {
     pub declared: Option<u64>,
 }
 
-/// A subscription; dropping it ends it. As an iterator it waits for the next event.
+/// A subscription; dropping it ends it. With the feature `async` it is a stream.
 ///
 /// ```
 /// # use junctura::{EventKind, Pool, WithdrawOptions};
@@ -178,8 +181,10 @@ pub struct BundleName {
 /// ```
 #[derive(Debug)]
 pub struct Subscription {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
     stream: Stream,
+    #[cfg(feature = "async")]
+    pub(crate) place: TaskPlace,
 }
 
 impl Pool {
@@ -202,9 +207,7 @@ impl Pool {
     /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
     /// `not`: each offer is checked against them.
     pub fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
-        let connection = self.connection()?;
-        let (stream, _) = Stream::begin(&connection, &request(selector, kinds))?;
-        Ok(Subscription { connection, stream })
+        self.begin_subscribe(selector, kinds)?.wait()
     }
 
     /// As [`Pool::subscribe`], without waiting. See [`Pending`].
@@ -217,6 +220,8 @@ impl Pool {
             .begin_stream(&request, |connection, stream, _| Subscription {
                 connection: Arc::clone(connection),
                 stream,
+                #[cfg(feature = "async")]
+                place: TaskPlace::default(),
             })
     }
 }
@@ -261,31 +266,9 @@ impl Subscription {
         }
     }
 
-    /// The next event, if it has been read: as [`Pending::take`], for who looks with [`Pool::look`]. `None`: none has, or the
-    /// subscription has ended ([`Subscription::is_over`]).
-    ///
-    /// ```
-    /// # use junctura::{EventKind, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut events = pool.subscribe("", &[EventKind::Offered])?;
-    /// pool.offer([("name", "a")], b"payload")?;
-    /// let offered = loop {
-    ///     pool.look()?; // when the pool's descriptor is readable
-    ///     if let Some(event) = events.take_next()? {
-    ///         break event;
-    ///     }
-    /// };
-    /// assert_eq!(offered.bytes, 7);
-    /// let stop = events.begin_stop()?; // ends it without waiting
-    /// # drop(stop);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Subscription::next_event`].
-    pub fn take_next(&mut self) -> Result<Option<PoolEvent>> {
+    /// The next event, if it has been read: as [`Pending::take`]. `None`: none has, or the subscription has ended
+    /// ([`Subscription::is_over`]).
+    pub(crate) fn take_next(&mut self) -> Result<Option<PoolEvent>> {
         match self.stream.take()? {
             Some(letter) => self.event(letter),
             None => Ok(None),
@@ -298,11 +281,11 @@ impl Subscription {
         self.stream.is_over()
     }
 
-    /// As [`Subscription::stop`], without waiting. `None`: it has ended.
+    /// As [`Subscription::stop`], without waiting.
     ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
-    pub fn begin_stop(&mut self) -> Result<Option<Pending<()>>> {
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
@@ -340,13 +323,7 @@ impl Awaited for Subscription {
     }
 }
 
-impl Iterator for Subscription {
-    type Item = Result<PoolEvent>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_event().transpose()
-    }
-}
+iterable!(Subscription, PoolEvent, next_event);
 
 impl PoolEvent {
     fn read(connection: &Connection, body: &[u8]) -> Result<Self> {

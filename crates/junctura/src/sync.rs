@@ -29,7 +29,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let options = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
-    /// let mut work = pool.follow_with(&options, "space=work")?;
+    /// let mut work = pool.follow_with("space=work", options)?;
     /// pool.offer([("space", "work"), ("name", "1")], b"...")?;
     ///
     /// for item in &mut work {

@@ -1,14 +1,11 @@
 //! Asking what is wanted, before it is computed or sent.
 
-#[cfg(feature = "async")]
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result};
 use junctura_wire::{Request, body};
 
-use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
-use crate::offer::OfferOptions;
+use crate::connection::Connection;
 use crate::pending::Pending;
 use crate::pool::Pool;
 
@@ -16,7 +13,7 @@ impl Pool {
     /// How many would be given an object with these attributes, were it offered now: follows, requirements (also those that
     /// nobody reads at the moment) and demands that wait. Attributes beside the key count, where somebody asks for them.
     ///
-    /// Waits for the server's answer. [`OfferOptions::if_wanted`] asks and offers in one.
+    /// Waits for the server's answer. [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) asks and offers in one.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -33,7 +30,7 @@ impl Pool {
     /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the pool's default schema does not take; `Closed`
     /// while the server drains.
     pub fn wanted<'a, V: IntoGiven<'a>>(&self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<u64> {
-        self.wanted_with(None, attributes)
+        self.wanted_with(attributes, None)
     }
 
     /// As [`Pool::wanted`], of an object that this schema describes.
@@ -43,7 +40,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let _requirement = pool.require("name=a")?;
-    /// assert_eq!(pool.wanted_with(Some("free"), [("name", "a")])?, 1);
+    /// assert_eq!(pool.wanted_with([("name", "a")], Some("free"))?, 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -52,72 +49,44 @@ impl Pool {
     /// Also `NotFound` for a schema that the pool does not have.
     pub fn wanted_with<'a, V: IntoGiven<'a>>(
         &self,
-        schema: Option<&str>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
     ) -> Result<u64> {
-        let connection = self.connection()?;
-        let terms = connection.terms(OfferOptions {
-            schema,
-            ..OfferOptions::default()
-        })?;
-        let mut record = Vec::new();
-        connection.record(terms, attributes, &mut record)?;
-        connection.wanted(terms.schema(), &record, false)
+        self.begin_wanted(attributes, schema)?.wait()
     }
-}
 
-impl Pool {
-    /// As [`Pool::wanted_with`], without waiting. With `declines`, and where nothing wants it, the pool remembers that it was
-    /// declined, as an offer with [`OfferOptions::if_wanted`] does. See [`Pending`].
+    /// As [`Pool::wanted_with`], without waiting. See [`Pending`].
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
     pub fn begin_wanted<'a, V: IntoGiven<'a>>(
         &self,
-        schema: Option<&str>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
+    ) -> Result<Pending<u64>> {
+        self.begin_probe(attributes, schema, false)
+    }
+
+    /// As [`Pool::begin_wanted`]. With `declines`, and where nothing wants it, the pool remembers that it was declined, as an offer with
+    /// [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
+    pub(crate) fn begin_probe<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
         declines: bool,
     ) -> Result<Pending<u64>> {
         let connection = self.connection()?;
-        let terms = connection.terms(OfferOptions {
-            schema,
-            ..OfferOptions::default()
-        })?;
+        let schema = connection.schema_number(schema)?;
         let mut record = Vec::new();
-        connection.record(terms, attributes, &mut record)?;
-        let wanted = body::Wanted {
-            schema: terms.schema(),
-            record: record.as_slice().into(),
-            declines,
-        };
-        connection.begin_count(&Request::Wanted(wanted))
+        connection.record_of(schema, attributes, &mut record)?;
+        connection.begin_count(&probe(schema, &record, declines))
     }
 }
 
-#[cfg(feature = "async")]
 impl Connection {
-    /// How many want an object; where nobody does, the pool remembers that it was declined.
+    /// How many want an object; where nothing does, the pool remembers that it was declined.
     pub(crate) fn begin_wanted(self: &Arc<Self>, schema: u16, record: &[u8]) -> Result<Pending<u64>> {
-        self.begin_count(&Request::Wanted(body::Wanted {
-            schema,
-            record: record.into(),
-            declines: true,
-        }))
-    }
-}
-
-impl Connection {
-    /// How many want an object; where nobody does, the pool may remember that it was declined.
-    pub(crate) fn wanted(&self, schema: u16, record: &[u8], declines: bool) -> Result<u64> {
-        let wanted = body::Wanted {
-            schema,
-            record: record.into(),
-            declines,
-        };
-        match self.call(&Request::Wanted(wanted))? {
-            Letter::Done(count) => Ok(count),
-            _ => Err(unexpected("no count of those who want it")),
-        }
+        self.begin_count(&probe(schema, record, true))
     }
 
     pub(crate) fn key_text(&self, schema: u16, record: &[u8]) -> String {
@@ -125,6 +94,14 @@ impl Connection {
         self.schema(schema).key_of(RecordRef::trusted(record), &mut text);
         text
     }
+}
+
+fn probe(schema: u16, record: &[u8], declines: bool) -> Request<'_> {
+    Request::Wanted(body::Wanted {
+        schema,
+        record: record.into(),
+        declines,
+    })
 }
 
 pub(crate) fn not_wanted(key: &str) -> Error {

@@ -6,8 +6,7 @@ use junctura_model::Result;
 use junctura_wire::Request;
 use junctura_wire::body::{Target as Wanted, Withdraw};
 
-use crate::connection::unexpected;
-use crate::mail::Letter;
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
 
@@ -39,10 +38,7 @@ impl Pool {
     /// # Errors
     /// `NotFound` when it is not there; `Timeout`, naming who still waits: the object stays offered.
     pub fn withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<u64> {
-        let connection = self.connection()?;
-        let key = key.into();
-        let target = connection.resolve(&key)?;
-        connection.count(&Request::Withdraw(options.of(target)))
+        self.begin_withdraw(key, options)?.wait()
     }
 
     /// Withdraws every object that matches a selector; returns how many went.
@@ -61,8 +57,27 @@ impl Pool {
     /// # Errors
     /// `InvalidSelector`; `Timeout`, naming who still waits.
     pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
-        self.connection()?
-            .count(&Request::Retire(options.of(Wanted::selector(selector))))
+        self.begin_retire(selector, options)?.wait()
+    }
+
+    /// As [`Pool::withdraw`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// Those of attributes that the schema does not take; the others come with the answer.
+    pub fn begin_withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<Pending<u64>> {
+        let connection = self.connection()?;
+        let key = key.into();
+        let target = connection.resolve(&key)?;
+        connection.begin_count(&Request::Withdraw(options.of(target)))
+    }
+
+    /// As [`Pool::retire`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retire`] come with the answer.
+    pub fn begin_retire(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
+        let target = Wanted::selector(selector);
+        self.connection()?.begin_count(&Request::Retire(options.of(target)))
     }
 }
 
@@ -73,15 +88,6 @@ impl WithdrawOptions {
             target,
             timeout_ms,
             force: self.force,
-        }
-    }
-}
-
-impl crate::connection::Connection {
-    fn count(&self, request: &Request<'_>) -> Result<u64> {
-        match self.call(request)? {
-            Letter::Done(count) => Ok(count),
-            _ => Err(unexpected("no count")),
         }
     }
 }

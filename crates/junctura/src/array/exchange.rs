@@ -163,7 +163,7 @@ impl Exchange {
             ..OfferOptions::default()
         };
         self.pool
-            .offer_piece_with(options, &piece, self.about(attributes), mine)
+            .offer_piece_with(&piece, self.about(attributes), mine, options)
     }
 
     /// The rank's part of the array with this key; waits for it. As [`Pool::demand_array`] and [`DemandedArray::take`].

@@ -14,11 +14,12 @@ use std::time::Instant;
 
 use junctura_model::Result;
 
-use super::{Follow, Gap, Item};
+use super::{Behind, Follow, Gap, Item};
 use crate::behind::{Ahead, Found, Lookup, Turn};
 use crate::connection::unexpected;
 use crate::mail::Letter;
 use crate::object::{Object, Unmade};
+use crate::pending::Pending;
 
 /// Of the store behind the pool, at one go.
 const AHEAD: Ahead = Ahead {
@@ -31,42 +32,6 @@ const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
 /// What comes next in a follow, and takes long: [`Follow::take_errand`].
 ///
 /// Dropping it without giving it back leaves out what it was for.
-///
-/// ```
-/// # use junctura::{FollowOptions, Item, Pool};
-/// # fn main() -> junctura::Result<()> {
-/// # let served = Pool::builder().schema("free").open()?;
-/// # let (url, folder) = (served.url(), tempfile::tempdir().unwrap());
-/// # let path = folder.path().join("archive").display().to_string();
-/// # let store = junctura_store::Store::create_url(&path, &served.schemas()?, &Default::default())?;
-/// # let mut writer = store.writer()?;
-/// # writer.archive([("name", "old")], b"payload")?;
-/// # writer.flush()?;
-/// let pool = Pool::builder().url(url).store(path).open()?;
-/// let mut begun = pool.begin_follow(&FollowOptions::default(), "")?;
-/// let mut follow = loop {
-///     pool.look()?; // when the pool's descriptor is readable
-///     if let Some(follow) = begun.take()? {
-///         break follow;
-///     }
-/// };
-/// let old = loop {
-///     pool.look()?;
-///     if let Some(Item::Object(object)) = follow.take_next()? {
-///         break object;
-///     }
-///     if let Some(mut errand) = follow.take_errand()? {
-///         let work = std::thread::spawn(move || {
-///             errand.run(); // reads the store
-///             errand
-///         });
-///         follow.finish(work.join().expect("no panic"))?; // a loop goes on meanwhile
-///     }
-/// };
-/// assert_eq!(&old[..], b"payload");
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "what it is for comes once it was run and given back"]
 pub struct Errand {
     state: State,
@@ -156,43 +121,12 @@ impl Drop for Unseen {
 }
 
 impl Follow {
-    /// The next item, if it has been read: as [`Pending::take`](crate::Pending::take), for who looks with
-    /// [`Pool::look`](crate::Pool::look). Waits for nothing. `None`: none has, or it takes long ([`Follow::take_errand`]), or the
-    /// follow has ended ([`Follow::is_over`]).
-    ///
-    /// ```
-    /// # use junctura::{Follow, Item, Object, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// /// When the pool's descriptor is readable.
-    /// fn look(pool: &Pool, follow: &mut Follow) -> junctura::Result<Option<Object>> {
-    ///     pool.look()?;
-    ///     loop {
-    ///         match follow.take_next()? {
-    ///             Some(Item::Object(object)) => return Ok(Some(object)),
-    ///             Some(other) => println!("{other:?}"),
-    ///             None => match follow.take_errand()? {
-    ///                 Some(mut errand) => {
-    ///                     errand.run(); // in another thread
-    ///                     follow.finish(errand)?; // and here again
-    ///                 }
-    ///                 None => return Ok(None),
-    ///             },
-    ///         }
-    ///     }
-    /// }
-    /// let mut follow = pool.follow("")?;
-    /// pool.offer([("name", "a")], b"payload")?;
-    /// while look(&pool, &mut follow)?.is_none() {}
-    /// let stop = follow.begin_stop()?; // ends it without waiting
-    /// # drop(stop);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// The next item, if it has been read: as [`Pending::take`]. Waits for nothing. `None`: none has, or it takes long
+    /// ([`Follow::take_errand`]), or the follow has ended ([`Follow::is_over`]).
     ///
     /// # Errors
     /// As [`Follow::next_item`].
-    pub fn take_next(&mut self) -> Result<Option<Item>> {
+    pub(crate) fn take_next(&mut self) -> Result<Option<Item>> {
         loop {
             let item = match self.turn()? {
                 Next::Errand | Next::Nothing | Next::Over => return Ok(None),
@@ -215,7 +149,7 @@ impl Follow {
     ///
     /// # Errors
     /// As [`Follow::next_item`].
-    pub fn take_errand(&mut self) -> Result<Option<Errand>> {
+    pub(crate) fn take_errand(&mut self) -> Result<Option<Errand>> {
         self.errand(AHEAD)
     }
 
@@ -223,7 +157,7 @@ impl Follow {
     ///
     /// # Errors
     /// Those of reading the store behind the pool.
-    pub fn finish(&mut self, errand: Errand) -> Result<()> {
+    pub(crate) fn finish(&mut self, errand: Errand) -> Result<()> {
         let outcome = match errand.state {
             State::ToDo(work) => {
                 self.errands.undone = Some(work);
@@ -353,22 +287,26 @@ impl Follow {
     }
 
     /// The first errand of a follow with a store behind the pool.
-    pub(crate) fn beginning(&mut self) -> Result<Option<Errand>> {
+    fn beginning(&mut self) -> Result<Option<Errand>> {
         match &self.replay {
             Some(replay) if replay.is_to_begin() => self.take_errand(),
             _ => Ok(None),
         }
     }
 
-    /// Looks into the store; waits for it.
-    pub(super) fn begin_behind(&mut self) -> Result<()> {
-        match self.beginning()? {
-            Some(mut errand) => {
-                errand.run();
-                self.finish(errand)
-            }
-            None => Ok(()),
-        }
+    /// Looks into the store behind the pool, before it is given out.
+    pub(super) fn begin_behind(mut self, behind: Behind) -> Result<Pending<Follow>> {
+        self.begin_in(behind);
+        let connection = Arc::clone(&self.origin.connection);
+        let Some(mut errand) = self.beginning()? else {
+            return Ok(Pending::known(&connection, Ok(self)));
+        };
+        let look = move || {
+            errand.run();
+            self.finish(errand)?;
+            Ok(self)
+        };
+        Ok(Pending::work(&connection, look, drop))
     }
 
     /// The next item, with a store behind the pool; waits for both.
