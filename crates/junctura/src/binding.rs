@@ -9,17 +9,17 @@ use std::time::Instant;
 
 use junctura_model::{IntoGiven, Result};
 
-use crate::allocation::Allocation;
-pub use crate::allocation::KeepMapped;
 use crate::awaiting::Awaiting;
 pub use crate::builder::read_text;
-use crate::bundle::{Bundle, Completed};
 pub use crate::connection::TaskPlace;
-pub use crate::follow::Errand;
-use crate::follow::{Follow, Item};
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::subscribe::{PoolEvent, Subscription};
+use crate::verbs::allocation::Allocation;
+pub use crate::verbs::allocation::KeepMapped;
+use crate::verbs::bundle::{Bundle, Completed};
+pub use crate::verbs::follow::Errand;
+use crate::verbs::follow::{Follow, Item};
+use crate::verbs::subscribe::{PoolEvent, Subscription};
 
 /// Sends what is to go and reads what has come, without waiting. From then on the pool's [`descriptor`](Pool::descriptor)
 /// becomes readable when more comes. True: something could not be sent, and the descriptor does not become readable when it can;

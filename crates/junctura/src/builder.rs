@@ -17,12 +17,12 @@ use junctura_pool::server::{Server, ServerOptions};
 use junctura_pool::{Config, Spill};
 
 use crate::connection::Hook;
-use crate::handshake::Introduction;
 #[cfg(not(feature = "embedded"))]
-use crate::place::lacks_feature;
+use crate::connection::address::lacks_feature;
 #[cfg(feature = "net")]
-use crate::place::open_upstream;
-use crate::place::{Place, RemoteSettings};
+use crate::connection::address::open_upstream;
+use crate::connection::address::{Place, RemoteSettings};
+use crate::connection::handshake::Introduction;
 use crate::pool::Pool;
 #[cfg(feature = "embedded")]
 use crate::start::start;

@@ -105,56 +105,30 @@ mod guide {}
 
 #[cfg(feature = "async")]
 pub mod aio;
-mod allocation;
 #[cfg(feature = "store")]
 mod archiver;
 mod array;
 mod awaiting;
-mod behind;
 #[doc(hidden)]
 pub mod binding;
 mod builder;
-mod bundle;
-mod bundles;
 mod connection;
-mod demand;
-mod dispatch;
-mod follow;
-mod handshake;
 mod iter;
-mod list;
-mod mail;
 mod object;
-mod offer;
 mod pending;
-mod pipeline;
-mod place;
 mod pool;
-mod require;
-mod segments;
-mod sent;
 #[cfg(feature = "embedded")]
 mod start;
-mod state;
-mod stop;
-mod stream;
-mod subscribe;
-mod sync;
+mod store_fallback;
 mod target;
+mod verbs;
 mod wait;
-mod wanted;
-mod withdraw;
 
-pub use allocation::Allocation;
 #[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
 pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
-pub use bundle::{Bundle, BundleOptions, Completed, Staged};
-pub use bundles::{BundleEntry, BundleState};
-pub use demand::{DemandOptions, DemandSource};
-pub use follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use iter::BlockingIter;
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
 #[cfg(feature = "net")]
@@ -164,14 +138,19 @@ pub use junctura_model::{
     Advice, Code, Consumers, Described, Durability, Error, Given, IntoGiven, Result, Retention, Schema,
 };
 pub use junctura_remap as remap;
-pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
-pub use offer::OfferOptions;
 pub use pending::Pending;
-pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
-pub use require::{Archived, OnFull, RequireOptions, Requirement, Versions};
-pub use subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
+pub use verbs::allocation::Allocation;
+pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
+pub use verbs::bundles::{BundleEntry, BundleState};
+pub use verbs::demand::{DemandOptions, DemandSource};
+pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use verbs::list::{Entry, ListOptions, Pages};
+pub use verbs::offer::OfferOptions;
+pub use verbs::pipeline::{Ack, Pipeline};
+pub use verbs::require::{Archived, OnFull, RequireOptions, Requirement, Versions};
+pub use verbs::subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
+pub use verbs::withdraw::WithdrawOptions;
 pub use wait::{PoolDescriptor, Timer};
-pub use withdraw::WithdrawOptions;

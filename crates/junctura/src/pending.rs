@@ -27,14 +27,14 @@ pub(crate) use self::steps::{Ask, Watched};
 use self::steps::{Steps, Work};
 #[cfg(feature = "async")]
 use crate::aio::Beside;
-use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
+use crate::connection::in_flight::{Letter, Mailbox, Talk};
+use crate::connection::state::{State, Stop};
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, Wait, unexpected};
-use crate::mail::{Letter, Mailbox, Talk};
-use crate::state::{State, Stop};
-use crate::stream::Stream;
+use crate::verbs::allocation::Allocation;
 
 /// What was said to a question.
 pub(crate) enum Said {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use junctura_model::{Result, Schema};
 
 use crate::array::{OpenArrays, Plans};
-use crate::behind::Depot;
 use crate::builder::PoolBuilder;
 use crate::connection::Connection;
-use crate::handshake::{Home, Introduction, connect};
+use crate::connection::address::Place;
+use crate::connection::handshake::{Home, Introduction, connect};
 use crate::pending::Pending;
-use crate::place::Place;
+use crate::store_fallback::Depot;
 use crate::target::find_schema;
 
 /// The shared space in which objects are offered and found.

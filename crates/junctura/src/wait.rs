@@ -8,9 +8,9 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::Watch;
 
 use crate::awaiting::{Awaited, Awaiting, What};
+use crate::connection::state::State;
 use crate::connection::{Connection, Wait};
 use crate::pool::Pool;
-use crate::state::State;
 
 impl Awaited for Timer {
     fn awaiting(&self) -> Awaiting {

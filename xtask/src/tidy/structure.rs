@@ -14,13 +14,12 @@ const LARGE_TYPES: [(&str, usize); 3] = [
     ("junctura-store Store", 97),
 ];
 /// Folders with more than [`FOLDER_FILES`] sources.
-const FULL_FOLDERS: [(&str, usize); 14] = [
+const FULL_FOLDERS: [(&str, usize); 13] = [
     ("python/junctura/products", 47),
     ("crates/junctura-store/src", 41),
     ("crates/junctura-pool/src/core", 40),
     ("crates/junctura-python/src", 39),
     ("crates/junctura-cli/src", 34),
-    ("crates/junctura/src", 31),
     ("python/junctura/workflow", 30),
     ("python/junctura", 27),
     ("crates/junctura-link/src", 24),

@@ -6,9 +6,9 @@ use junctura_model::{IntoGiven, Result};
 
 use crate::Piece;
 use crate::array::{Offering, first_piece, is_second, unless_complete};
-use crate::bundle::Bundle;
-use crate::offer::{OfferOptions, Terms};
 use crate::pool::Pool;
+use crate::verbs::bundle::Bundle;
+use crate::verbs::offer::{OfferOptions, Terms};
 
 impl Pool {
     /// As [`Pool::offer_piece_with`], for a task: waits for memory where the pool is full. A future that is

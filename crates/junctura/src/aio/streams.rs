@@ -12,10 +12,10 @@ use super::beside::{Beside, beside};
 use super::tasks::until;
 use crate::awaiting::Awaited;
 use crate::connection::TaskPlace;
-use crate::follow::{Errand, Follow, Gap, Item};
-use crate::list::{Entry, Pages};
-use crate::require::Requirement;
-use crate::subscribe::{PoolEvent, Subscription};
+use crate::verbs::follow::{Errand, Follow, Gap, Item};
+use crate::verbs::list::{Entry, Pages};
+use crate::verbs::require::Requirement;
+use crate::verbs::subscribe::{PoolEvent, Subscription};
 
 /// The task that waits for a follow.
 #[derive(Default)]

@@ -6,11 +6,11 @@ use junctura_model::version::Version;
 use junctura_model::{IntoGiven, Result};
 
 use super::tasks::until;
-use crate::allocation::Allocation;
-use crate::bundle::{Bundle, Completed, Staged};
-use crate::offer::{Content, OfferOptions, PreparedOffer};
-use crate::pipeline::Pipeline;
 use crate::pool::Pool;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::bundle::{Bundle, Completed, Staged};
+use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
+use crate::verbs::pipeline::Pipeline;
 
 impl Pool {
     /// As [`Pool::offer_many`], for a task.

@@ -28,10 +28,10 @@ use self::gathering::Gathering;
 use self::sample::Sample;
 use self::thread::Progress;
 use crate::array::Whole;
-use crate::follow::{Follow, Gap, Item};
 use crate::object::Object;
 use crate::pool::Pool;
-use crate::require::{Archived, Requirement};
+use crate::verbs::follow::{Follow, Gap, Item};
+use crate::verbs::require::{Archived, Requirement};
 use crate::wait::Timer;
 
 pub use self::options::{ArchiverCounts, ArchiverEvent, ArchiverOptions};

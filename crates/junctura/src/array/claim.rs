@@ -14,8 +14,8 @@ use junctura_layout::{Element, Layout};
 use junctura_model::selector::quoted;
 use junctura_model::{Code, Error, Result};
 
-use crate::list::{Entry, ListOptions};
 use crate::pool::Pool;
+use crate::verbs::list::{Entry, ListOptions};
 
 /// Elements whose owners are looked up.
 const SAMPLED: u64 = 16;

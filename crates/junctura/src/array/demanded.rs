@@ -13,11 +13,11 @@ use super::head::{Head, piece_of};
 use super::memory::Memory;
 use super::plans::Wanted;
 use super::{labels, missing, packed};
-use crate::demand::{DemandOptions, Through, begin_demand};
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::{Target, owned};
+use crate::verbs::demand::{DemandOptions, Through, begin_demand};
 
 /// Requests for pieces that are unanswered at a time.
 const PIECES_ASKED_MAX: usize = 256;

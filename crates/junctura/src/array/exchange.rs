@@ -9,9 +9,9 @@ use junctura_model::{Code, Error, Given, IntoGiven, Result, Retention};
 
 use super::demanded::{DemandedArray, Part};
 use super::offering::Piece;
-use crate::offer::OfferOptions;
 use crate::pool::Pool;
 use crate::target::Target;
+use crate::verbs::offer::OfferOptions;
 
 /// One rank's side of an exchange of arrays: it puts what it has, and gets what others have, in its own layout and in elements of its
 /// own.

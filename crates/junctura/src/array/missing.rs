@@ -9,9 +9,9 @@ use junctura_model::selector::quoted;
 use junctura_model::{Error, RecordRef, Result, Schema, SelectorSet};
 use junctura_wire::body;
 
-use crate::bundles::{BundleEntry, BundleState};
-use crate::list::{Entry, ListOptions};
 use crate::pool::Pool;
+use crate::verbs::bundles::{BundleEntry, BundleState};
+use crate::verbs::list::{Entry, ListOptions};
 
 /// So many are named.
 const NAMED_MAX: usize = 16;

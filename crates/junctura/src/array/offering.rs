@@ -8,14 +8,14 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema};
 
 use super::head::{Head, piece_of};
-use crate::allocation::Allocation;
-use crate::bundle::{Bundle, BundleOptions};
 use crate::connection::Connection;
-use crate::demand::DemandOptions;
 use crate::object::Object;
-use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;
 use crate::target::{Target, find_schema};
+use crate::verbs::allocation::Allocation;
+use crate::verbs::bundle::{Bundle, BundleOptions};
+use crate::verbs::demand::DemandOptions;
+use crate::verbs::offer::{Content, OfferOptions, Terms};
 
 /// One rank's part of an array.
 ///

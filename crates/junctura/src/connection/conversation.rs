@@ -8,9 +8,9 @@ use junctura_wire::Request;
 use junctura_wire::fixed::Holding;
 
 use super::{Connection, Guard, Wait};
-use crate::mail::{Letter, Talk};
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::{State, Stop};
 use crate::pending::{self, Pending};
-use crate::state::{State, Stop};
 
 impl Connection {
     /// Sends a request and waits for its one answer.

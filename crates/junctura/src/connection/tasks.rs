@@ -14,7 +14,7 @@ use std::task::Waker;
 
 use crate::awaiting::{Awaiting, What};
 use crate::connection::Connection;
-use crate::state::State;
+use crate::connection::state::State;
 
 /// The wakers that wait for one thing, by the numbers of their places.
 #[derive(Debug, Default)]

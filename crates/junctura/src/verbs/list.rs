@@ -11,16 +11,16 @@ use junctura_wire::fixed::{SPILLED, STAGED};
 use junctura_wire::{Listed, Request};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::{Merge, Row, Sorting, Standing};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
-use crate::follow::order;
 use crate::iter::iterable;
-use crate::mail::Letter;
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::stream::Stream;
+use crate::store_fallback::{Merge, Row, Sorting, Standing};
+use crate::verbs::follow::order;
 
 /// An object that is visible. It reads as its [`Described`] attributes.
 ///

@@ -12,9 +12,9 @@ use junctura_transport::{
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
 
+use crate::connection::address::{Place, Reached};
+use crate::connection::segments::Segments;
 use crate::connection::{Connection, Hook};
-use crate::place::{Place, Reached};
-use crate::segments::Segments;
 
 /// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
 /// effect.

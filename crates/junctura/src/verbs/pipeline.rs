@@ -12,17 +12,17 @@ use std::sync::Arc;
 use junctura_model::version::Version;
 use junctura_model::{Code, IntoGiven, Result};
 
-use crate::allocation::Allocation;
 #[cfg(feature = "async")]
 use crate::awaiting::Awaiting;
-use crate::bundle::Staged;
+use crate::connection::in_flight::Talk;
+use crate::connection::state::Stop;
 use crate::connection::{Connection, Guard, Wait};
-use crate::mail::Talk;
-#[cfg(feature = "async")]
-use crate::offer::PreparedOffer;
-use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;
-use crate::state::Stop;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::bundle::Staged;
+#[cfg(feature = "async")]
+use crate::verbs::offer::PreparedOffer;
+use crate::verbs::offer::{Content, OfferOptions, Terms};
 
 /// What became of an offer.
 #[derive(Clone, Debug)]

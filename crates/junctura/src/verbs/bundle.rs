@@ -15,14 +15,14 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
-use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::Connection;
-use crate::offer::{Content, OfferOptions, PreparedOffer, Terms};
 use crate::pending::Pending;
-use crate::pipeline::Pipeline;
 use crate::pool::Pool;
 use crate::target::find_schema;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::offer::{Content, OfferOptions, PreparedOffer, Terms};
+use crate::verbs::pipeline::Pipeline;
 use progress::BundleProgress;
 
 /// How a bundle with a path is opened, where it is not the default. What one opener leaves out another may say; what two say

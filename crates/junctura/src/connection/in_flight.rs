@@ -18,8 +18,8 @@ use std::task::Waker;
 use junctura_model::{Code, Error, Result};
 
 use crate::connection::TaskWakers;
+use crate::connection::offer_acks::Offers;
 use crate::object::Arrived;
-use crate::sent::Offers;
 
 const BOX_BITS: u32 = 20;
 const BOXES_MAX: usize = 1 << BOX_BITS;

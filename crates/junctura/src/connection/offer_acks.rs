@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use junctura_model::Result;
 
-use crate::mail::SlotId;
+use crate::connection::in_flight::SlotId;
 
 /// What was heard of an offer.
 #[derive(Debug)]

@@ -13,14 +13,14 @@ use junctura_wire::fixed::{
 use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
 
-use crate::allocation::Allocation;
+use crate::connection::in_flight::{Letter, SlotId, Talk};
+use crate::connection::state::{State, Stop};
 use crate::connection::{Connection, Wait, unexpected};
-use crate::mail::{Letter, SlotId, Talk};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
-use crate::state::{State, Stop};
 use crate::target::find_schema;
-use crate::wanted::not_wanted;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
 
 /// How an object is offered, where it is not the default.

@@ -8,11 +8,11 @@ use junctura_model::{Described, RecordRef, Result};
 use junctura_wire::body::{BundleStatus, Bundles};
 use junctura_wire::{Frame, Kind, Reply, Request};
 
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::Stop;
 use crate::connection::{Connection, unexpected};
-use crate::mail::{Letter, Talk};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
-use crate::state::Stop;
 
 /// Where a bundle stands.
 ///

@@ -20,15 +20,15 @@ use junctura_wire::{Frame, Kind, Reply, Request, body};
 #[cfg(feature = "async")]
 use crate::aio::FollowTask;
 use crate::awaiting::{Awaited, Awaiting};
-use crate::behind::{Depot, Replay, Sorting, Wants};
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
 use crate::iter::iterable;
-use crate::mail::Letter;
 use crate::object::{Arrived, Object, Origin, Snapshot};
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::require::Versions;
-use crate::stream::Stream;
+use crate::store_fallback::{Depot, Replay, Sorting, Wants};
+use crate::verbs::require::Versions;
 pub use errand::Errand;
 use errand::Errands;
 

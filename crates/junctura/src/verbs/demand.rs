@@ -7,12 +7,12 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::body::{self, Demand};
 
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::Stop;
 use crate::connection::{Connection, unexpected};
-use crate::mail::{Letter, Talk};
 use crate::object::{Object, Origin};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
-use crate::state::Stop;
 use crate::target::{Target, owned};
 
 impl Pool {

@@ -9,10 +9,10 @@ use junctura_model::{Code, Error, Result};
 
 use super::Completed;
 use crate::awaiting::{Awaited, Awaiting};
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
 use crate::pending::{Ask, Pending, Watched};
-use crate::stream::Stream;
 
 /// What the server has said of a bundle.
 pub(super) struct BundleProgress {

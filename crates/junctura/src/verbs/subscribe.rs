@@ -12,12 +12,12 @@ use junctura_wire::{Frame, Kind, Reply, Request};
 use crate::awaiting::{Awaited, Awaiting};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
 use crate::iter::iterable;
-use crate::mail::Letter;
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::stream::Stream;
 
 /// What can happen.
 ///

@@ -15,11 +15,11 @@ use std::time::Instant;
 use junctura_model::Result;
 
 use super::{Behind, Follow, Gap, Item};
-use crate::behind::{Ahead, Found, Lookup, Turn};
+use crate::connection::in_flight::Letter;
 use crate::connection::unexpected;
-use crate::mail::Letter;
 use crate::object::{Object, Unmade};
 use crate::pending::Pending;
+use crate::store_fallback::{Ahead, Found, Lookup, Turn};
 
 /// Of the store behind the pool, at one go.
 const AHEAD: Ahead = Ahead {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::Stop;
 use crate::connection::unexpected;
-use crate::mail::{Letter, Talk};
 use crate::pending::{Pending, Said};
 use crate::pool::Pool;
-use crate::state::Stop;
 
 impl Pool {
     /// Returns when everything that was said through this pool before is in effect, whatever becomes of this process

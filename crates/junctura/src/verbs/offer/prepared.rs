@@ -10,10 +10,10 @@ use std::sync::Arc;
 use junctura_model::{Consumers, IntoGiven, RecordRef, Result};
 
 use super::{Content, OfferOptions, Terms};
-use crate::allocation::Allocation;
 use crate::connection::Connection;
 use crate::pending::Pending;
-use crate::wanted::not_wanted;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::wanted::not_wanted;
 
 /// Makes the answer of an offer from its own number and the sequence number of the object.
 pub(crate) type FinishOffer<T> = fn(&Connection, u64, u64) -> T;

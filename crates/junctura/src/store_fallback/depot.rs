@@ -8,8 +8,8 @@ use junctura_store::{Listing, Snapshot, Store};
 use junctura_wire::body;
 use junctura_wire::fixed::{FIRST_PHASE, Holding};
 
-use crate::follow::Gap;
 use crate::object::{Archived, Arrived, Place};
+use crate::verbs::follow::Gap;
 
 /// A store, seen from a pool.
 #[derive(Debug)]

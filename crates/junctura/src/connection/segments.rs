@@ -11,7 +11,7 @@ use junctura_memory::{Mapping, Reuse, SlotMut, Slots, WritableMapping};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
-use crate::mail::SlotId;
+use crate::connection::in_flight::SlotId;
 
 /// A segment to read from.
 #[derive(Debug)]

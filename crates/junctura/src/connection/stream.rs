@@ -11,8 +11,8 @@ use junctura_model::Result;
 use junctura_wire::Request;
 
 use crate::awaiting::Awaiting;
+use crate::connection::in_flight::Letter;
 use crate::connection::{Connection, Wait};
-use crate::mail::Letter;
 use crate::pending::Pending;
 
 #[derive(Debug)]

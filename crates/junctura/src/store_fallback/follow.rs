@@ -20,9 +20,9 @@ use junctura_model::version::{Cursor, Phase};
 use super::lookup::{Beginning, Found, Lookup, Rows};
 use super::{Depot, Merge, Row, Sorting};
 use crate::connection::Connection;
-use crate::follow::Gap;
-use crate::mail::Letter;
+use crate::connection::in_flight::Letter;
 use crate::object::{Object, Origin};
+use crate::verbs::follow::Gap;
 
 /// What a follow asks the store for when it begins.
 #[derive(Clone, Debug)]

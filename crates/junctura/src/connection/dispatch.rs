@@ -8,9 +8,9 @@ use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, LAST, SPILLED, SUMMED
 use junctura_wire::{Frame, Reply};
 
 use crate::connection::Connection;
-use crate::mail::{Letter, SlotId};
+use crate::connection::in_flight::{Letter, SlotId};
+use crate::connection::state::State;
 use crate::object::{Arrived, Place};
-use crate::state::State;
 
 impl Connection {
     /// Sorts all whole frames of the inbox.

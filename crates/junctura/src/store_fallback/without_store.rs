@@ -6,9 +6,9 @@ use junctura_model::version::Version;
 use junctura_model::{Described, RecordRef, Result, Schema};
 use junctura_wire::body;
 
-use crate::follow::Gap;
+use crate::connection::address::lacks_feature;
 use crate::object::Arrived;
-use crate::place::lacks_feature;
+use crate::verbs::follow::Gap;
 
 /// A store, seen from a pool. There is none without the feature `store`.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use junctura_model::Result;
 
 use super::follow::is_owed;
 use super::{Depot, Merge, Row, Sorting, Wants};
-use crate::follow::Gap;
 use crate::object::{Object, Origin};
+use crate::verbs::follow::Gap;
 
 /// A question to the store.
 pub(crate) enum Lookup {

@@ -11,9 +11,9 @@ use junctura_wire::Request;
 use junctura_wire::fixed::{self, Holding};
 
 use crate::connection::WaitingTasks;
-use crate::mail::{Letter, Mail, SlotId};
+use crate::connection::in_flight::{Letter, Mail, SlotId};
+use crate::connection::segments::Segments;
 use crate::object::Arrived;
-use crate::segments::Segments;
 
 /// Releases that are sent at the latest when there are this many.
 const RELEASES_MAX: usize = 64;

@@ -7,15 +7,15 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
-use crate::demand::{Through, begin_demand, demand};
-use crate::follow::{self, Follow, FollowOptions, Gap, milliseconds};
-use crate::mail::Letter;
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::stream::Stream;
 use crate::target::Target;
+use crate::verbs::demand::{Through, begin_demand, demand};
+use crate::verbs::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 
 /// Which versions of a key a requirement is owed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

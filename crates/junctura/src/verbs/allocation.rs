@@ -19,12 +19,12 @@ use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::Request;
 use junctura_wire::body::Lease;
 
+use crate::connection::in_flight::{Letter, SlotId, Talk};
+use crate::connection::state::{StandingLease, State, Stop};
 use crate::connection::{Connection, Guard, Wait};
-use crate::mail::{Letter, SlotId, Talk};
-use crate::offer::{Content, OfferOptions, PreparedOffer};
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::state::{StandingLease, State, Stop};
+use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
 
 /// Memory for one payload, until it is offered. It holds whatever was there before.
 ///
