@@ -423,16 +423,14 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether what [`Pending::take`] would give is long in the making: since a disk is read for it, or a large payload's checksum
+    /// Whether what [`Pending::take`] would give is long in the making, since a disk is read for it, or a large payload's checksum
     /// is verified: not for the thread of an event loop.
-    pub(crate) fn is_slow(&self) -> bool {
+    #[cfg(feature = "async")]
+    fn is_slow(&self) -> bool {
         let number = match &self.source {
             PendingSource::Conversation(question) => question.number,
-            PendingSource::Steps(steps) => return steps.is_slow(),
             PendingSource::Work(_) => return true,
-            PendingSource::Memory(..) | PendingSource::Watch(_) | PendingSource::Known(_) | PendingSource::Taken => {
-                return false;
-            }
+            _ => return false,
         };
         let Ok(mut state) = self.connection.lock() else {
             return false;

@@ -46,7 +46,6 @@ pub(super) trait Steps<T>: Send {
     fn advance(&mut self, ask: Ask) -> Result<Option<Pending<T>>>;
     fn number(&self) -> Option<u64>;
     fn awaiting(&self) -> Awaiting;
-    fn is_slow(&self) -> bool;
     #[cfg(feature = "async")]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Pending<T>>>;
 }
@@ -88,10 +87,6 @@ where
 
     fn awaiting(&self) -> Awaiting {
         self.first.awaiting()
-    }
-
-    fn is_slow(&self) -> bool {
-        self.first.is_slow()
     }
 
     #[cfg(feature = "async")]
