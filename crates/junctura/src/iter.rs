@@ -61,6 +61,13 @@ macro_rules! iterable {
             }
         }
 
+        impl $source {
+            /// Iterates without ending it; blocks for each item.
+            pub fn iter_mut(&mut self) -> crate::iter::BlockingIter<&mut Self> {
+                crate::iter::BlockingIter(self)
+            }
+        }
+
         impl IntoIterator for $source {
             type Item = junctura_model::Result<$item>;
             type IntoIter = crate::iter::BlockingIter<Self>;
@@ -75,7 +82,7 @@ macro_rules! iterable {
             type IntoIter = crate::iter::BlockingIter<Self>;
 
             fn into_iter(self) -> Self::IntoIter {
-                crate::iter::BlockingIter(self)
+                self.iter_mut()
             }
         }
     };

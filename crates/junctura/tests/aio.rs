@@ -96,13 +96,17 @@ fn each_verb_is_awaited() {
         let mut events = pool.begin_subscribe("", &[EventKind::Offered]).unwrap().await.unwrap();
         assert_eq!(offer(&pool, "a", 10).await.unwrap(), 1);
         assert_eq!(offer(&pool, "b", LARGE).await.unwrap(), 2);
-        let object = pool.begin_demand("name=b", Default::default()).unwrap().await.unwrap();
+        let object = pool
+            .begin_demand("name=b", DemandOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         assert_eq!((object.len(), object[LARGE - 1]), (LARGE, 7));
         assert_eq!(events.begin_next().await.unwrap().unwrap().bytes, 10);
         assert_eq!(events.next().await.unwrap().unwrap().bytes, LARGE as u64);
 
         let twice = pool
-            .begin_offer([("name", "a")], b"", Default::default())
+            .begin_offer([("name", "a")], b"", OfferOptions::default())
             .unwrap()
             .await
             .unwrap_err();
@@ -110,7 +114,7 @@ fn each_verb_is_awaited() {
         let absent = pool.begin_demand("name=x", at_once()).unwrap().await.unwrap_err();
         assert_eq!(absent.code(), Code::NotFound);
         let wrong = pool
-            .begin_follow("name==", Default::default())
+            .begin_follow("name==", FollowOptions::default())
             .unwrap()
             .await
             .unwrap_err();
@@ -221,13 +225,17 @@ fn a_list_has_many_pages() {
 #[test]
 fn what_came_and_was_not_taken_is_owed_again() {
     everywhere(async |pool| {
-        let kept = pool.begin_require("", Default::default()).unwrap().await.unwrap();
+        let kept = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         let once = OfferOptions {
             retention: Some(Retention::Released(1)),
             ..OfferOptions::default()
         };
         {
-            let mut demand = pin!(kept.begin_demand("name=a", Default::default()).unwrap());
+            let mut demand = pin!(kept.begin_demand("name=a", None).unwrap());
             sleeps(demand.as_mut());
             pool.begin_offer([("name", "a")], &vec![1; LARGE], once)
                 .unwrap()
@@ -236,14 +244,7 @@ fn what_came_and_was_not_taken_is_owed_again() {
             // The server answers in order: it lies here, and nobody has it in his hands.
             pool.begin_sync().unwrap().await.unwrap();
         }
-        assert_eq!(
-            kept.begin_demand("name=a", Default::default())
-                .unwrap()
-                .await
-                .unwrap()
-                .len(),
-            LARGE
-        );
+        assert_eq!(kept.begin_demand("name=a", None).unwrap().await.unwrap().len(), LARGE);
     });
 }
 
@@ -287,21 +288,31 @@ fn a_member_that_is_cancelled_leaves_its_share_to_others() {
 #[test]
 fn what_is_given_up_leaves_nothing() {
     everywhere(async |pool| {
-        sleeps(pin!(pool.begin_demand("name=a", Default::default()).unwrap()));
+        sleeps(pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap()));
         // Answered by then or not.
         drop(polled_once(pin!(
-            pool.begin_follow("name=a", Default::default()).unwrap()
+            pool.begin_follow("name=a", FollowOptions::default()).unwrap()
         )));
         drop(polled_once(pin!(
-            pool.begin_require("name=a", Default::default()).unwrap()
+            pool.begin_require("name=a", RequireOptions::default()).unwrap()
         )));
         drop(polled_once(pin!(pool.begin_subscribe("", &[]).unwrap())));
         drop(polled_once(pin!(
             pool.begin_open_bundle("given/up", [("space", "x")], BundleOptions::default())
                 .unwrap()
         )));
-        drop(pool.begin_follow("name=a", Default::default()).unwrap().await.unwrap());
-        drop(pool.begin_require("name=a", Default::default()).unwrap().await.unwrap());
+        drop(
+            pool.begin_follow("name=a", FollowOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+        );
+        drop(
+            pool.begin_require("name=a", RequireOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+        );
         drop(pool.begin_subscribe("", &[]).unwrap().await.unwrap());
         drop(pool.begin_bundle().unwrap().await.unwrap());
         assert_eq!(standing(&pool).await, "0");
@@ -321,12 +332,12 @@ fn what_is_given_up_leaves_nothing() {
 #[test]
 fn who_is_not_polled_starves_nobody() {
     everywhere(async |pool| {
-        let mut forgotten = pin!(pool.begin_demand("name=a", Default::default()).unwrap());
+        let mut forgotten = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(forgotten.as_mut());
         offer(&pool, "a", LARGE).await.unwrap();
         offer(&pool, "b", LARGE).await.unwrap();
         assert_eq!(
-            pool.begin_demand("name=b", Default::default())
+            pool.begin_demand("name=b", DemandOptions::default())
                 .unwrap()
                 .await
                 .unwrap()
@@ -420,11 +431,15 @@ fn what_takes_long_is_done_beside() {
             .checked(true)
     };
     everywhere_with(spilling, async |pool| {
-        let _kept = pool.begin_require("", Default::default()).unwrap().await.unwrap();
+        let _kept = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         for number in 0..16 {
             offer(&pool, &format!("{number:02}"), (1 << 20) + 1).await.unwrap();
         }
-        let mut follow = pool.begin_follow("", Default::default()).unwrap().await.unwrap();
+        let mut follow = pool.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         for number in 0..16 {
             // Wherever it is when it is given up: on its way, or in the making. It may be there already.
             let made = { polled_once(pin!(follow.begin_next())) };
@@ -437,14 +452,14 @@ fn what_takes_long_is_done_beside() {
         }
         drop(follow);
         {
-            let mut given_up = pin!(pool.begin_demand("name=03", Default::default()).unwrap());
+            let mut given_up = pin!(pool.begin_demand("name=03", DemandOptions::default()).unwrap());
             if polled_once(given_up.as_mut()).is_none() {
                 pool.begin_sync().unwrap().await.unwrap();
                 polled_once(given_up.as_mut());
             }
         }
         assert_eq!(
-            pool.begin_demand("name=03", Default::default())
+            pool.begin_demand("name=03", DemandOptions::default())
                 .unwrap()
                 .await
                 .unwrap()
@@ -459,14 +474,14 @@ fn bundles_are_filled_sealed_waited_for_and_aborted() {
     everywhere(async |pool| {
         let bundle = pool.begin_bundle().unwrap().await.unwrap();
         let staged = bundle
-            .begin_offer([("name", "b")], &vec![1; LARGE], Default::default())
+            .begin_offer([("name", "b")], &vec![1; LARGE], OfferOptions::default())
             .unwrap()
             .await
             .unwrap();
         let mut pipeline = bundle.pipeline(2).unwrap();
         for name in ["c", "d", "e"] {
             pipeline
-                .begin_offer([("name", name)], b"small", Default::default())
+                .begin_offer([("name", name)], b"small", OfferOptions::default())
                 .await
                 .unwrap();
         }
@@ -486,21 +501,23 @@ fn bundles_are_filled_sealed_waited_for_and_aborted() {
             .unwrap();
         let mut visible = Box::pin(mine.begin_wait());
         sleeps(visible.as_mut());
-        mine.begin_offer([("name", "f")], b"", Default::default())
+        mine.begin_offer([("name", "f")], b"", OfferOptions::default())
             .unwrap()
             .await
             .unwrap();
         sleeps(visible.as_mut());
-        mine.begin_offer([("name", "g")], b"", Default::default())
+        mine.begin_offer([("name", "g")], b"", OfferOptions::default())
             .unwrap()
             .await
             .unwrap();
         assert_eq!(visible.await.unwrap().objects(), 2);
 
         let failed = pool.begin_bundled(async |bundle| {
-            bundle.begin_offer([("name", "h")], b"", Default::default())?.await?;
             bundle
-                .begin_offer([("unknown space", "h")], b"", Default::default())?
+                .begin_offer([("name", "h")], b"", OfferOptions::default())?
+                .await?;
+            bundle
+                .begin_offer([("unknown space", "h")], b"", OfferOptions::default())?
                 .await?;
             pool.begin_demand("name=a", at_once())?.await.map(drop)
         });
@@ -520,7 +537,7 @@ fn a_pipeline_keeps_to_its_window_and_tells_the_first_failure() {
             let name = number.to_string();
             // What was not sent, since an earlier one has failed, is sent then.
             while let Err(error) = pipeline
-                .begin_offer([("name", name.as_str())], &vec![7; bytes], Default::default())
+                .begin_offer([("name", name.as_str())], &vec![7; bytes], OfferOptions::default())
                 .await
             {
                 assert_eq!(error.code(), Code::AlreadyExists);
@@ -536,7 +553,11 @@ fn a_pipeline_keeps_to_its_window_and_tells_the_first_failure() {
 #[test]
 fn requirements_are_told_what_they_will_not_get() {
     everywhere(async |pool| {
-        let mut requirement = pool.begin_require("", Default::default()).unwrap().await.unwrap();
+        let mut requirement = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         offer(&pool, "a", 10).await.unwrap();
         let mut gap = Box::pin(requirement.begin_gap());
         sleeps(gap.as_mut());
@@ -608,7 +629,7 @@ fn arrays_go_from_ranks_to_ranks() {
                     .await
                     .unwrap();
                 let other = pool
-                    .begin_offer_piece(&piece(1), name, &has(0), Default::default())
+                    .begin_offer_piece(&piece(1), name, &has(0), OfferOptions::default())
                     .await
                     .unwrap_err();
                 assert_eq!(other.code(), Code::AlreadyExists);
@@ -633,7 +654,7 @@ fn arrays_go_from_ranks_to_ranks() {
             assert_eq!(wrong.code(), Code::InvalidArgument);
             let none = Piece::new(&from, "u1".parse().unwrap(), 2);
             assert_eq!(
-                pool.begin_offer_piece(&none, name, &[], Default::default())
+                pool.begin_offer_piece(&none, name, &[], OfferOptions::default())
                     .await
                     .unwrap_err()
                     .code(),
@@ -642,7 +663,7 @@ fn arrays_go_from_ranks_to_ranks() {
             let other = layout("shape=6x10 grid=1x2");
             let late = Piece::new(&other, "u1".parse().unwrap(), 0);
             let refused = pool
-                .begin_offer_piece(&late, name, &vec![0; late.bytes()], Default::default())
+                .begin_offer_piece(&late, name, &vec![0; late.bytes()], OfferOptions::default())
                 .await
                 .unwrap_err();
             assert!(
@@ -656,9 +677,9 @@ fn arrays_go_from_ranks_to_ranks() {
 #[test]
 fn the_end_of_the_server_is_an_answer_for_all() {
     everywhere(async |pool| {
-        let mut follow = pool.begin_follow("", Default::default()).unwrap().await.unwrap();
+        let mut follow = pool.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         assert!(matches!(follow.next().await, Some(Ok(Item::Live))));
-        let mut demand = pin!(pool.begin_demand("name=a", Default::default()).unwrap());
+        let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(demand.as_mut());
         sleeps(pin!(follow.begin_next()));
         pool.begin_stop(None).unwrap().await.unwrap();
@@ -681,7 +702,7 @@ fn the_end_of_the_server_is_an_answer_for_all() {
 #[test]
 fn a_pool_that_is_closed_tells_who_waits() {
     everywhere(async |pool| {
-        let mut demand = pin!(pool.begin_demand("name=a", Default::default()).unwrap());
+        let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(demand.as_mut());
         pool.begin_close().unwrap().await.unwrap();
         assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
@@ -692,7 +713,7 @@ fn a_pool_that_is_closed_tells_who_waits() {
 fn without_a_driver_nobody_waits_in_vain() {
     let pool = free().open().unwrap();
     let driver = pool.driver().unwrap();
-    let mut demand = pin!(pool.begin_demand("name=a", Default::default()).unwrap());
+    let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
     sleeps(demand.as_mut());
     drop(driver);
     assert_eq!(block_on(demand).unwrap_err().code(), Code::Unavailable);
@@ -792,7 +813,7 @@ fn a_pool_outlives_the_runtime_of_its_driver() {
     let (first, second) = (one_thread(), one_thread());
     let pool = first.block_on(free().begin_open().unwrap()).unwrap();
     first.block_on(offer(&pool, "a", 10)).unwrap();
-    let mut demand = Box::pin(pool.begin_demand("name=b", Default::default()).unwrap());
+    let mut demand = Box::pin(pool.begin_demand("name=b", DemandOptions::default()).unwrap());
     sleeps(demand.as_mut());
     drop(first);
     second.block_on(async {
@@ -816,7 +837,7 @@ fn threads_and_tasks_share_a_pool() {
         for number in 0..200 {
             offer(&pool, &format!("from a task {number}"), 10).await.unwrap();
             let name = format!("from a thread {number}");
-            pool.begin_demand(Target::key([("name", name.as_str())]), Default::default())
+            pool.begin_demand(Target::key([("name", name.as_str())]), DemandOptions::default())
                 .unwrap()
                 .await
                 .unwrap();
@@ -831,21 +852,21 @@ fn futures_may_move_between_threads() {
     let pool = free().open().unwrap();
     let _driver = pool.driver().unwrap();
     may_move(&pool);
-    may_move(&pool.begin_demand("name=a", Default::default()).unwrap());
-    may_move(&pool.begin_follow("", Default::default()).unwrap());
-    may_move(&pool.begin_offer([("name", "a")], b"", Default::default()).unwrap());
+    may_move(&pool.begin_demand("name=a", DemandOptions::default()).unwrap());
+    may_move(&pool.begin_follow("", FollowOptions::default()).unwrap());
+    may_move(&pool.begin_offer([("name", "a")], b"", OfferOptions::default()).unwrap());
     may_move(&pool.begin_offer_many([([("name", "a")], b"")]));
     may_move(&pool.begin_list("", ListOptions::default()).unwrap());
     may_move(&listed(&pool));
     may_move(&pool.begin_bundle().unwrap());
     let layout = Arc::new("shape=3".parse().unwrap());
     let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
-    may_move(&pool.begin_offer_piece(&piece, [("name", "b")], &[1, 2, 3], Default::default()));
+    may_move(&pool.begin_offer_piece(&piece, [("name", "b")], &[1, 2, 3], OfferOptions::default()));
     may_move(&pool.begin_demand_array("name=b", None).unwrap());
     may_move(&pool.begin_sync().unwrap());
     may_move(&pool.begin_close().unwrap());
     let waits_for_a_follow = async || {
-        let mut follow = pool.begin_follow("", Default::default())?.await?;
+        let mut follow = pool.begin_follow("", FollowOptions::default())?.await?;
         follow.begin_next().await
     };
     may_move(&waits_for_a_follow());

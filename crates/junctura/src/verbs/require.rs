@@ -174,6 +174,10 @@ impl Pool {
     ///
     /// # Errors
     /// What this side can tell; the server's errors come with the answer.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
     pub fn begin_require(&self, selector: &str, options: RequireOptions) -> Result<Pending<Requirement>> {
         let connection = self.connection()?;
         let request = options.request(selector);

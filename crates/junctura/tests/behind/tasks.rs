@@ -99,7 +99,7 @@ async fn a_follow_of_tasks_begins_in_the_store_and_goes_on_live() {
     junction.offer("bd");
     junction.archive("d");
     let tasks = junction.reader();
-    let mut follow = tasks.begin_follow("", Default::default()).unwrap().await.unwrap();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     assert_eq!((follow.snapshot_sequence(), follow.window()), (5, 256));
     junction.offer("f");
     let mut said = some_for_a_task(&mut follow, 5).await;
@@ -146,7 +146,7 @@ async fn a_follow_of_tasks_fills_gaps_and_tells_those_that_it_cannot_fill() {
 async fn a_cursor_of_tasks_goes_on_in_the_store() {
     let mut junction = Junction::new();
     let tasks = junction.reader();
-    let mut follow = tasks.begin_follow("", Default::default()).unwrap().await.unwrap();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     junction.offer("za");
     assert_eq!(some_for_a_task(&mut follow, 3).await, "|za");
     let cursor = follow.cursor().map(|cursor| cursor.to_string());
@@ -187,7 +187,7 @@ async fn who_gives_up_waiting_for_the_store_loses_nothing() {
     }
     writer.flush().unwrap();
     let tasks = junction.reader();
-    let mut follow = tasks.begin_follow("", Default::default()).unwrap().await.unwrap();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     let mut given = Vec::new();
     while !follow.is_live() {
         // Asked once, and given up in the middle of whatever it was.
@@ -220,7 +220,7 @@ async fn a_follow_of_tasks_is_dropped_while_it_reads() {
     junction.offer_archive_withdraw("abc");
     let tasks = junction.reader();
     for stops in [false, true] {
-        let mut follow = tasks.begin_follow("", Default::default()).unwrap().await.unwrap();
+        let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         // It is at it, or has been.
         let _ = futures_once(follow.begin_next()).await;
         if stops {

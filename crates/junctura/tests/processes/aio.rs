@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::task::{Context, Waker};
 
 use crate::{alone, itself, told};
-use junctura::{FollowOptions, Pool, RequireOptions, Target};
+use junctura::{DemandOptions, FollowOptions, Pool, RequireOptions, Target};
 use tasks::{next_object, offer, one_thread};
 
 const LARGE: usize = 1 << 18;
@@ -63,14 +63,14 @@ fn tasks_wait_for_another_process_each_for_its_own() {
                     tokio::spawn(async move {
                         let key = format!("{{}}{{}}{{name={number}}}");
                         let object = pool
-                            .begin_demand(Target::key_text(key).in_schema("free"), Default::default())?
+                            .begin_demand(Target::key_text(key).in_schema("free"), DemandOptions::default())?
                             .await;
                         object.map(|object| object.len())
                     })
                 })
                 .collect();
             let mut follow = pool
-                .begin_follow("exists(name)", Default::default())
+                .begin_follow("exists(name)", FollowOptions::default())
                 .unwrap()
                 .await
                 .unwrap();
@@ -106,7 +106,7 @@ fn what_was_released_before_a_sync_is_done() {
         for _ in 0..2 {
             assert!(!start(&pool, "works and dies").wait().unwrap().success());
         }
-        let mut share = pool.begin_join("workers", Default::default()).unwrap().await.unwrap();
+        let mut share = pool.begin_join("workers", FollowOptions::default()).unwrap().await.unwrap();
         assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
     });
 }
@@ -122,7 +122,7 @@ fn no_thread_is_behind_a_wait() {
             .map(|number| {
                 let pool = pool.clone();
                 Box::pin(async move {
-                    pool.begin_demand(format!("name={number}").as_str(), Default::default())?
+                    pool.begin_demand(format!("name={number}").as_str(), DemandOptions::default())?
                         .await
                 })
             })

@@ -148,7 +148,7 @@ fn victim() {
         part if part.starts_with("reads") => {
             let count = part["reads ".len()..].parse().unwrap();
             let mut follow = pool.follow_with("", through_kept()).unwrap();
-            let objects = (&mut follow).into_iter().filter_map(|item| as_object(item.unwrap()));
+            let objects = follow.iter_mut().filter_map(|item| as_object(item.unwrap()));
             let mut received: Vec<_> = objects.take(count).collect();
             drop(received.remove(0));
             pool.sync(None).unwrap();
@@ -158,7 +158,7 @@ fn victim() {
         part if part.starts_with("shares") => {
             let count = part["shares ".len()..].parse().unwrap();
             let mut follow = pool.join_with("shared", window(8)).unwrap();
-            let objects = (&mut follow).into_iter().filter_map(|item| as_object(item.unwrap()));
+            let objects = follow.iter_mut().filter_map(|item| as_object(item.unwrap()));
             let mut received: Vec<_> = objects.take(count).collect();
             drop(received.remove(0));
             pool.sync(None).unwrap();
@@ -483,7 +483,7 @@ fn what_a_killed_member_held_goes_to_another_marked() {
             .unwrap();
     }
     let mut next = || {
-        let object = (&mut survivor).into_iter().find_map(|item| as_object(item.unwrap()));
+        let object = survivor.iter_mut().find_map(|item| as_object(item.unwrap()));
         object.map(|object| (object.get("name").unwrap().to_owned(), object.redelivered(), object))
     };
     let (first, is_again, held) = next().unwrap();
