@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use junctura::{Item, OfferOptions, Pool, WithdrawOptions, aio};
+use junctura::{DemandOptions, FollowOptions, Item, OfferOptions, Pool, WithdrawOptions};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt as _;
 
@@ -10,31 +10,27 @@ const FIELDS: u32 = 20;
 const VALUES: usize = 100 * 100;
 
 /// Offers one field after the other, as they are computed: in the pool's memory, so that nothing is copied.
-async fn produce(pool: aio::Pool) -> junctura::Result<()> {
+async fn produce(pool: Pool) -> junctura::Result<()> {
     let free = OfferOptions {
         schema: Some("free"),
         ..OfferOptions::default()
     };
     for step in 0..FIELDS {
-        let mut field = pool.allocate(VALUES * 8).await?;
+        let mut field = pool.begin_allocate(VALUES * 8)?.await?;
         for value in field.chunks_exact_mut(8) {
             value.copy_from_slice(&f64::from(step).to_le_bytes());
         }
         let name = format!("t/{step}");
-        field
-            .offer_with(
-                free.clone(),
-                [("space", "service"), ("name", name.as_str()), ("unit", "K")],
-            )
-            .await?;
+        let attributes = [("space", "service"), ("name", name.as_str()), ("unit", "K")];
+        field.begin_offer(attributes, free.clone())?.await?;
     }
     Ok(())
 }
 
 /// The mean of each field, in the order in which they come.
-async fn view(pool: aio::Pool) -> junctura::Result<Vec<f64>> {
+async fn view(pool: Pool) -> junctura::Result<Vec<f64>> {
     let mut means = Vec::new();
-    let mut fields = pool.follow("space=service").await?;
+    let mut fields = pool.begin_follow("space=service", FollowOptions::default())?.await?;
     while means.len() < FIELDS as usize {
         let Some(item) = fields.next().await else { break };
         if let Item::Object(field) = item? {
@@ -51,18 +47,19 @@ async fn main() -> junctura::Result<()> {
     if let Some(address) = std::env::args().nth(1) {
         builder = builder.url(address);
     }
-    let pool = aio::Pool::open(builder).await?;
+    let pool = builder.begin_open()?.await?;
     let viewer = tokio::spawn(view(pool.clone()));
     let mut waiting = JoinSet::new();
     for step in 0..FIELDS {
         let pool = pool.clone();
         waiting.spawn(async move {
-            let field = pool.demand(format!("name=\"t/{step}\"").as_str(), None).await?;
+            let selector = format!("name=\"t/{step}\"");
+            let field = pool.begin_demand(selector.as_str(), DemandOptions::default())?.await?;
             junctura::Result::Ok(field.len())
         });
     }
     // A time limit is the runtime's own. Nothing of what was waited for stays behind.
-    let impatient = pool.demand("space=nobody", None);
+    let impatient = pool.begin_demand("space=nobody", DemandOptions::default())?;
     assert!(
         tokio::time::timeout(Duration::from_millis(20), impatient)
             .await
@@ -82,6 +79,6 @@ async fn main() -> junctura::Result<()> {
         sizes.iter().sum::<usize>()
     );
 
-    pool.retire("space=service", WithdrawOptions::default()).await?;
-    pool.sync().await // what was released is known, whatever becomes of this program now
+    pool.begin_retire("space=service", WithdrawOptions::default())?.await?;
+    pool.begin_sync()?.await // what was released is known, whatever becomes of this program now
 }

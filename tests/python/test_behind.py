@@ -109,9 +109,13 @@ def test_what_goes_while_a_task_waits_for_it_comes_from_the_store(store: junctur
     asyncio.run(story())
 
 
-def test_what_must_not_wait_is_refused(pool: junctura.Pool) -> None:
-    with pytest.raises(junctura.errors.Unsupported, match="without a store"):
-        pool.begin_demand(name="a")
+def test_a_demand_that_does_not_wait_finds_what_the_store_has(store: junctura.Store, pool: junctura.Pool) -> None:
+    with store:
+        store.archive(b"kept", name="c")
+    with pool.begin_demand(name="c") as demand:
+        while (found := demand.try_get()) is None:
+            pass
+        assert bytes(found) == b"kept"
 
 
 def shown(item: object) -> str:
@@ -249,15 +253,16 @@ def test_what_an_earlier_pool_has_archived_is_refused_by_the_next(tmp_path: Path
         pool.offer(b"", name="a")
 
 
-def test_offers_that_do_not_wait_see_the_pool_alone(tmp_path: Path) -> None:
+def test_offers_of_tasks_are_refused_for_keys_that_the_store_has(tmp_path: Path) -> None:
     with junctura.Store.create(tmp_path / "store", schema="free") as store:
         store.archive(b"kept", name="a")
 
     async def offered() -> None:
         with junctura.Pool(schema="free", store=store.path) as pool:
             tasks = junctura.aio.Pool(pool)
-            await tasks.offer(b"", name="a")
-            with pytest.raises(junctura.AlreadyExists, match="in the pool"):
-                await tasks.offer(b"", name="a")
+            for data in (b"", bytes(1 << 18)):
+                with pytest.raises(junctura.AlreadyExists, match="in the store behind the pool"):
+                    await tasks.offer(data, name="a")
+            await tasks.offer(b"", name="b")
 
     asyncio.run(offered())

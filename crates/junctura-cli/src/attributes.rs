@@ -43,8 +43,8 @@ pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
 
 /// Whether the pool, or the store behind it, has an object of this selector.
 fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
-    let mut pages = pool.list_with(&ListOptions::default(), selector)?;
-    Ok(pages.next().transpose()?.is_some_and(|page| !page.is_empty()))
+    let mut pages = pool.list_with(selector, ListOptions::default())?;
+    Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 
 /// Prints of each attribute that no schema declares and no object has which one was probably meant.

@@ -1,12 +1,15 @@
 //! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
 //!
 //! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads and wakes the tasks that
-//! `_wake_when` has entered, and `take` of each question gives its answer. An answer that is not taken is given back with its question.
+//! `poll` of a request or `_wake_when` has entered. An answer that is not taken is given back with its request.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
-use junctura::{Awaited, Awaiting, DemandOptions, EventKind, FollowOptions, Pending, TaskPlace, WithdrawOptions};
+use junctura::binding::{self, TaskPlace};
+use junctura::{Awaiting, EventKind, FollowOptions, Pending, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -20,68 +23,32 @@ use crate::events::{Event, Subscription, read_kinds};
 use crate::follow::{Arguments, Follow, Shown};
 use crate::given::Attributes;
 use crate::object::Object;
-use crate::options::{offer_options, timeout as read_timeout};
+use crate::options::{demand_options, offer_options, timeout as read_timeout};
 use crate::pool::Pool;
-use crate::require::{self, Requirement};
+use crate::require::Requirement;
 use crate::target::Target;
 use crate::version::Version;
 
 /// A question whose answer may not have come.
-trait Asked: Send + Sync {
-    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>>;
-    fn awaiting(&self) -> Awaiting;
-    /// Whether taking it is nothing for a loop's thread.
-    fn is_slow(&self) -> bool {
-        false
-    }
+trait Asked: Send {
+    /// The answer, if it has come; else the task is woken when it has.
+    fn poll(&mut self, py: Python<'_>, waker: &Waker) -> PyResult<Option<Py<PyAny>>>;
 }
 
 /// A question, and what becomes of its answer in Python.
-struct Question<T, S>(Mutex<Pending<T>>, S);
+struct Question<T, S>(Pending<T>, S);
 
 impl<T, S> Asked for Question<T, S>
 where
-    T: Send,
-    S: FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + Sync,
+    T: Send + 'static,
+    S: FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send,
 {
-    fn is_slow(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_slow()
-    }
-
-    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let pending = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match py.detach(|| pending.take()).transpose() {
-            None => Ok(None),
-            Some(answer) => (self.1)(py, answer).map(Some),
+    fn poll(&mut self, py: Python<'_>, waker: &Waker) -> PyResult<Option<Py<PyAny>>> {
+        let pending = Pin::new(&mut self.0);
+        match py.detach(|| pending.poll(&mut Context::from_waker(waker))) {
+            Poll::Pending => Ok(None),
+            Poll::Ready(answer) => (self.1)(py, answer).map(Some),
         }
-    }
-
-    fn awaiting(&self) -> Awaiting {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).awaiting()
-    }
-}
-
-/// Memory that may not be there yet.
-struct Memory {
-    pool: junctura::Pool,
-    pending: Mutex<Pending<junctura::Allocation>>,
-    form: Option<Form>,
-}
-
-impl Asked for Memory {
-    fn take(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let taken = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        match taken.or_raise(py)? {
-            None => Ok(None),
-            Some(allocation) => Allocation::of(&self.pool, allocation, self.form.take())
-                .into_py_any(py)
-                .map(Some),
-        }
-    }
-
-    /// It comes in more than one way: ask again after every look.
-    fn awaiting(&self) -> Awaiting {
-        Awaiting::ready()
     }
 }
 
@@ -90,14 +57,10 @@ impl Asked for Memory {
 pub(crate) struct Answer(Mutex<Option<Box<dyn Asked>>>);
 
 impl Answer {
-    fn asked(asked: impl Asked + 'static) -> Self {
-        Self(Mutex::new(Some(Box::new(asked))))
-    }
-
     /// The answer to `pending`, as `show` shows it.
     fn new<T: Send + 'static>(
         pending: Pending<T>,
-        mut show: impl FnMut(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+        mut show: impl FnMut(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
         Self::or(pending, move |py, answer| show(py, answer.or_raise(py)?))
     }
@@ -105,9 +68,9 @@ impl Answer {
     /// The same, and what becomes of an error.
     fn or<T: Send + 'static>(
         pending: Pending<T>,
-        show: impl FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+        show: impl FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        Self::asked(Question(Mutex::new(pending), show))
+        Self(Mutex::new(Some(Box::new(Question(pending, show)))))
     }
 
     /// A number.
@@ -116,30 +79,25 @@ impl Answer {
     }
 
     /// That something has ended.
-    pub(crate) fn end(pending: Option<Pending<()>>) -> Option<Self> {
-        pending.map(|pending| Self::new(pending, |py, ()| Ok(py.None())))
+    pub(crate) fn end(pending: Pending<()>) -> Self {
+        Self::new(pending, |py, ()| Ok(py.None()))
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<Box<dyn Asked>>> {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
-
-    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
-        self.lock(py)
-            .as_ref()
-            .map_or_else(Awaiting::ready, |asked| asked.awaiting())
-    }
 }
 
 #[pymethods]
 impl Answer {
-    /// The answer in a tuple, if it has been read; else None.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// The answer in a tuple, if it has come; else None, and `wake` is called once when it is worth to ask again.
+    fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let waker = Waker::from(Arc::new(PythonWaker(wake)));
         let mut asked = self.lock(py);
         let Some(question) = asked.as_mut() else {
             return Err(closed(py, "question", "it was answered, or given up"));
         };
-        match question.take(py) {
+        match question.poll(py, &waker) {
             Ok(None) => Ok(None),
             Ok(Some(answer)) => {
                 *asked = None;
@@ -150,11 +108,6 @@ impl Answer {
                 Err(error)
             }
         }
-    }
-
-    /// Whether taking it is nothing for a loop's thread.
-    fn is_slow(&self, py: Python<'_>) -> bool {
-        self.lock(py).as_ref().is_some_and(|asked| asked.is_slow())
     }
 
     /// Gives it up.
@@ -200,14 +153,14 @@ impl Pool {
         let waker = Waker::from(Arc::new(PythonWaker(wake)));
         let places = on.iter().map(|one| {
             let awaiting = crate::wait::awaiting(&one)?;
-            self.inner.wake_when(&awaiting, &waker).or_raise(py)
+            binding::wake_when(&self.inner, &awaiting, &waker).or_raise(py)
         });
         places.collect::<PyResult<_>>().map(Mutex::new).map(Places)
     }
 
     /// Sends what is to go and reads what has come; whether something has to wait for the socket.
     fn _look(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.inner.look()).or_raise(py)
+        py.detach(|| binding::look(&self.inner)).or_raise(py)
     }
 
     /// Which of these have something that was read.
@@ -216,7 +169,7 @@ impl Pool {
             .iter()
             .map(|one| crate::wait::awaiting(&one))
             .collect::<PyResult<_>>()?;
-        self.inner.ready(&on).or_raise(py)
+        binding::ready(&self.inner, &on).or_raise(py)
     }
 
     /// Waits until what is to go has gone.
@@ -230,7 +183,6 @@ impl Pool {
         self.inner.inline_bytes_max().or_raise(py)
     }
 
-    /// In the pool alone: what the store behind it has, `_demand_archived` says.
     #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key))]
     #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn _begin_demand<'py>(
@@ -243,37 +195,10 @@ impl Pool {
         incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Answer> {
-        if let Some(name) = requirement.filter(|_| incomplete) {
-            return Err(crate::error::raise(py, &require::refuse_staged(name)));
-        }
-        let options = DemandOptions {
-            timeout: read_timeout(py, timeout)?,
-            requirement,
-            incomplete,
-            in_pool: true,
-        };
+        let options = demand_options(py, timeout, requirement, incomplete)?;
         Target::read(py, target, key, schema)?
-            .ask(py, |target| self.inner.begin_demand_with(&options, target))
+            .ask(py, |target| self.inner.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
-    }
-
-    /// What the store behind the pool has; waits for the store.
-    #[pyo3(signature = (target, schema, key))]
-    fn _demand_archived<'py>(
-        &self,
-        py: Python<'py>,
-        target: Option<&Bound<'py, PyAny>>,
-        schema: Option<&str>,
-        key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Object>> {
-        Target::read(py, target, key, schema)?
-            .ask(py, |target| self.inner.demand_archived(target))
-            .map(|found| found.map(|object| Object::new(object, None)))
-    }
-
-    #[getter]
-    fn _has_store(&self) -> bool {
-        self.store.is_some()
     }
 
     #[pyo3(signature = (target, timeout, force, schema, key))]
@@ -326,7 +251,12 @@ impl Pool {
     ) -> PyResult<Answer> {
         let attributes = Attributes::read(attributes, keywords)?;
         let asked = attributes.ask(py, |given| {
-            self.inner.begin_wanted(schema, given.iter().copied(), declines)
+            let given = given.iter().copied();
+            if declines {
+                binding::begin_probe(&self.inner, given, schema)
+            } else {
+                self.inner.begin_wanted(given, schema)
+            }
         });
         asked.map(Answer::count)
     }
@@ -347,7 +277,7 @@ impl Pool {
         let timeout = read_timeout(py, timeout)?;
         py.detach(|| self.inner.begin_stop(timeout))
             .or_raise(py)
-            .map(Answer::count)
+            .map(Answer::end)
     }
 
     /// Memory, for an array of this type and shape or for bytes.
@@ -362,26 +292,16 @@ impl Pool {
     ) -> PyResult<Answer> {
         let pending = match bundle {
             Some(bundle) => bundle.get().get(py)?.begin_allocate(nbytes),
-            None => self.inner.begin_allocate(nbytes).or_raise(py)?,
+            None => self.inner.begin_allocate(nbytes),
         };
-        let form = dtype.zip(shape).map(|(dtype, shape)| Form {
+        let mut form = dtype.zip(shape).map(|(dtype, shape)| Form {
             dtype: dtype.into(),
             shape,
         });
-        Ok(Answer::asked(Memory {
-            pool: self.inner.clone(),
-            pending: Mutex::new(pending),
-            form,
+        let pool = self.inner.clone();
+        Ok(Answer::new(pending.or_raise(py)?, move |py, allocation| {
+            Allocation::of(&pool, allocation, form.take()).into_py_any(py)
         }))
-    }
-
-    /// Tells the server of the names in a retention, if it does not know them.
-    fn _begin_names(&self, py: Python<'_>, retention: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
-        let Some(retention) = offer_options(None, retention, false, None)?.retention else {
-            return Ok(None);
-        };
-        let pending = py.detach(|| self.inner.begin_names(&retention)).or_raise(py)?;
-        Ok(Answer::end(pending))
     }
 
     /// Offers an allocation, or a payload that travels inside the message.
@@ -459,8 +379,8 @@ impl Pool {
         let selector = selector.unwrap_or_default();
         let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
         let begun = py.detach(|| match &joins {
-            Some(group) => self.inner.begin_join(&options, group),
-            None => self.inner.begin_follow(&options, selector),
+            Some(group) => self.inner.begin_join(group, options),
+            None => self.inner.begin_follow(selector, options),
         });
         Ok(follow_of(begun.or_raise_about(py, selector)?, shown, selector))
     }
@@ -481,9 +401,7 @@ impl Pool {
     ) -> PyResult<Answer> {
         let options =
             crate::reading::require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
-        let pending = py
-            .detach(|| self.inner.begin_require(&options, selector))
-            .or_raise(py)?;
+        let pending = py.detach(|| self.inner.begin_require(selector, options)).or_raise(py)?;
         let text = selector.to_owned();
         Ok(Answer::or(pending, move |py, requirement| {
             Requirement::new(requirement.or_raise_about(py, &text)?).into_py_any(py)
@@ -505,9 +423,9 @@ impl Pool {
         let attributes = Attributes::read(attributes, keywords)?;
         let options =
             crate::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
-        let begun = attributes.ask(py, |given| {
-            self.inner
-                .begin_bundle(path.as_deref(), &options, given.iter().copied())
+        let begun = attributes.ask(py, |given| match path.as_deref() {
+            None => self.inner.begin_bundle(),
+            Some(path) => self.inner.begin_open_bundle(path, given.iter().copied(), options),
         });
         let (pool, counts) = (self.inner.clone(), members.is_some());
         Ok(Answer::new(begun?, move |py, bundle| {
@@ -552,7 +470,10 @@ impl Follow {
         let Some(mut follow) = self.taken_over(py) else {
             return Ok(None);
         };
-        py.detach(|| follow.begin_stop()).or_raise(py).map(Answer::end)
+        py.detach(|| follow.begin_stop())
+            .or_raise(py)
+            .map(Answer::end)
+            .map(Some)
     }
 }
 
@@ -562,7 +483,7 @@ impl Subscription {
     fn _take(&self, py: Python<'_>) -> PyResult<Option<(Option<Event>,)>> {
         self.with(py, |events| {
             let Some(events) = events else { return Ok(Some((None,))) };
-            Ok(match events.take_next().or_raise(py)? {
+            Ok(match binding::take_event(events).or_raise(py)? {
                 Some(event) => Some((Some(Event::new(py, event)?),)),
                 None if events.is_over() => Some((None,)),
                 None => None,
@@ -575,7 +496,10 @@ impl Subscription {
         let Some(mut subscription) = self.take(py) else {
             return Ok(None);
         };
-        py.detach(|| subscription.begin_stop()).or_raise(py).map(Answer::end)
+        py.detach(|| subscription.begin_stop())
+            .or_raise(py)
+            .map(Answer::end)
+            .map(Some)
     }
 }
 
@@ -597,7 +521,7 @@ impl Requirement {
         };
         let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
         let requirement = self.get(py)?;
-        let begun = py.detach(|| requirement.begin_follow(&options)).or_raise(py)?;
+        let begun = py.detach(|| requirement.begin_follow(options)).or_raise(py)?;
         Ok(follow_of(begun, shown, requirement.selector()))
     }
 
@@ -622,7 +546,10 @@ impl Requirement {
         let Some(mut requirement) = self.take(py).and_then(std::sync::Arc::into_inner) else {
             return Ok(None);
         };
-        py.detach(|| requirement.begin_stop()).or_raise(py).map(Answer::end)
+        py.detach(|| requirement.begin_stop())
+            .or_raise(py)
+            .map(Answer::end)
+            .map(Some)
     }
 }
 
@@ -634,7 +561,7 @@ impl Bundle {
             return Ok(Some(known));
         }
         let bundle = self.get(py)?;
-        let taken = py.detach(|| bundle.take_completed()).or_raise(py)?;
+        let taken = py.detach(|| binding::take_completed(&bundle)).or_raise(py)?;
         Ok(taken.map(|completed| self.noted(py, completed)))
     }
 
@@ -642,8 +569,7 @@ impl Bundle {
         let (py, this) = (slf.py(), slf.clone().unbind());
         let bundle = slf.get().get(py)?;
         let pending = py.detach(|| bundle.begin_seal()).or_raise(py)?;
-        Ok(Answer::new(pending, move |py, objects| {
-            let completed = py.detach(|| bundle.sealed(objects)).or_raise(py)?;
+        Ok(Answer::new(pending, move |py, completed| {
             this.get().noted(py, completed).into_py_any(py)
         }))
     }
@@ -651,21 +577,21 @@ impl Bundle {
     fn _begin_abort(&self, py: Python<'_>) -> PyResult<Answer> {
         let bundle = self.get(py)?;
         let pending = py.detach(|| bundle.begin_abort()).or_raise(py)?;
-        Ok(Answer::new(pending, move |py, freed| {
-            py.detach(|| bundle.aborted());
-            freed.into_py_any(py)
-        }))
+        Ok(Answer::count(pending))
     }
 
     /// Leaves it without waiting.
     fn _begin_leave(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
         let Some(bundle) = self.take(py) else { return Ok(None) };
-        py.detach(|| bundle.begin_leave()).or_raise(py).map(Answer::end)
+        py.detach(|| bundle.begin_leave())
+            .or_raise(py)
+            .map(Answer::end)
+            .map(Some)
     }
 }
 
 impl Prepared<'_> {
-    /// Offers it, or stages it in a bundle, without waiting. A payload that is too large for a message has to be an allocation.
+    /// Offers it, or stages it in a bundle, without waiting.
     fn begin(
         self,
         py: Python<'_>,
@@ -674,31 +600,13 @@ impl Prepared<'_> {
         options: junctura::OfferOptions<'_>,
     ) -> PyResult<Begun> {
         self.allocated(py, |given, slot, bytes| {
-            let allocation = match (slot, bundle) {
-                (Some(slot), _) => Some(slot),
-                (None, Some(bundle)) => filled(bundle.begin_allocate(bytes.len()), bytes)?,
-                (None, None) => filled(pool.begin_allocate(bytes.len())?, bytes)?,
-            };
-            let Some(allocation) = allocation else {
-                return Err(junctura::Error::new(
-                    junctura::Code::InvalidArgument,
-                    "data",
-                    "it needs memory of its own",
-                ));
-            };
-            match bundle {
-                Some(bundle) => bundle.begin_offer(options, allocation, given).map(Begun::Staged),
-                None => allocation.begin_offer(options, given).map(Begun::Offered),
+            // What is too large for a message comes in memory of its own: the copy is another thread's.
+            match (slot, bundle) {
+                (Some(slot), Some(bundle)) => bundle.begin_offer_allocation(slot, given, options).map(Begun::Staged),
+                (Some(slot), None) => slot.begin_offer(given, options).map(Begun::Offered),
+                (None, Some(bundle)) => bundle.begin_offer(given, bytes, options).map(Begun::Staged),
+                (None, None) => pool.begin_offer(given, bytes, options).map(Begun::Offered),
             }
         })
     }
-}
-
-/// Memory with these bytes, if there is some at once.
-fn filled(mut pending: Pending<junctura::Allocation>, bytes: &[u8]) -> junctura::Result<Option<junctura::Allocation>> {
-    let mut allocation = pending.take()?;
-    if let Some(allocation) = &mut allocation {
-        allocation.copy_from_slice(bytes);
-    }
-    Ok(allocation)
 }

@@ -54,7 +54,7 @@ enum Memory {
     /// Small payloads travel in the message: until then they lie in `own`.
     Own,
     /// The memory is the pool's, and stays mapped while this lives.
-    Offered(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::KeepMapped>),
+    Offered(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::binding::KeepMapped>),
     /// Nobody offers it any more; freed with this.
     Left(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::Allocation>),
 }
@@ -119,7 +119,7 @@ impl Allocation {
         make_readonly(&known)?;
         Ok(match inner.memory.replace(Memory::Left(None)) {
             Memory::Slot(slot) => {
-                inner.memory = Memory::Offered(slot.keep_mapped());
+                inner.memory = Memory::Offered(junctura::binding::keep_mapped(&slot));
                 Filled::Slot(slot)
             }
             Memory::Own => {

@@ -138,7 +138,7 @@ impl Bundle {
         let lists = attributes.lists(py)?;
         let given = attributes.given(py, &lists)?;
         let opened = py.detach(|| match &path {
-            Some(path) => pool.open_bundle(path, &options, given.iter().copied()),
+            Some(path) => pool.open_bundle(path, given.iter().copied(), options),
             None => pool.bundle(),
         });
         Ok(Self::of(pool, path, options.members.is_some(), opened.or_raise(py)?))

@@ -190,11 +190,11 @@ impl Pool {
             bundle,
         };
         let mut pages = py
-            .detach(|| self.inner.list_with(&options, selector))
+            .detach(|| self.inner.list_with(selector, options))
             .or_raise_about(py, selector)?;
         let list = PyList::empty(py);
-        while let Some(page) = py.detach(|| pages.next()) {
-            for entry in page.or_raise(py)? {
+        while let Some(page) = py.detach(|| pages.next_page()).or_raise(py)? {
+            for entry in page {
                 list.append(Entry::new(py, entry)?)?;
             }
         }

@@ -179,8 +179,8 @@ impl<'py> Prepared<'py> {
         let offered = py.detach(|| {
             let given = given.iter().copied();
             match content {
-                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => pool.offer_with(options, given, bytes),
-                Content::Filled(Filled::Slot(slot)) => slot.offer_with(options, given),
+                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => pool.offer_with(given, bytes, options),
+                Content::Filled(Filled::Slot(slot)) => slot.offer_with(given, options),
             }
         });
         match offered {
@@ -218,8 +218,8 @@ impl<'py> Prepared<'py> {
         py.detach(|| {
             let given = given.iter().copied();
             match content {
-                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => bundle.offer_with(options, given, bytes),
-                Content::Filled(Filled::Slot(slot)) => bundle.offer_allocation(options, slot, given),
+                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => bundle.offer_with(given, bytes, options),
+                Content::Filled(Filled::Slot(slot)) => bundle.offer_allocation(slot, given, options),
             }
         })
         .or_raise(py)

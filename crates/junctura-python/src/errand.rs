@@ -11,7 +11,7 @@ use crate::follow::Follow;
 /// Reads from a disk, or verifies a large checksum. It stays its follow's, whoever waited for it: one who is cancelled loses
 /// nothing.
 #[pyclass(module = "junctura._native", name = "_Errand", frozen)]
-pub(crate) struct Errand(Mutex<Option<junctura::Errand>>);
+pub(crate) struct Errand(Mutex<Option<junctura::binding::Errand>>);
 
 /// Of a follow, the one that is out.
 pub(crate) type Out = Mutex<Option<Py<Errand>>>;
@@ -37,7 +37,7 @@ impl Follow {
         if let Some(errand) = &*out {
             return Ok(Some(errand.clone_ref(py)));
         }
-        let taken = self.with(py, |follow| py.detach(|| follow.take_errand()));
+        let taken = self.with(py, |follow| py.detach(|| junctura::binding::take_errand(follow)));
         let Some(errand) = taken.transpose().or_raise(py)?.flatten() else {
             return Ok(None);
         };
@@ -57,7 +57,7 @@ impl Follow {
         let Some(done) = done.unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(());
         };
-        let finished = self.with(py, |follow| py.detach(|| follow.finish(done)));
+        let finished = self.with(py, |follow| py.detach(|| junctura::binding::finish(follow, done)));
         finished.transpose().or_raise(py).map(|_| ())
     }
 }

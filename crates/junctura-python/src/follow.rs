@@ -120,11 +120,11 @@ impl Follow {
     pub(crate) fn new(
         py: Python<'_>,
         arguments: Arguments<'_>,
-        begin: impl FnOnce(&FollowOptions) -> junctura::Result<junctura::Follow> + Send,
+        begin: impl FnOnce(FollowOptions) -> junctura::Result<junctura::Follow> + Send,
         selector: &str,
     ) -> PyResult<Self> {
         let (shown, options) = arguments.shown(py)?;
-        let follow = py.detach(|| begin(&options)).or_raise_about(py, selector)?;
+        let follow = py.detach(|| begin(options)).or_raise_about(py, selector)?;
         Ok(Self::of(follow, shown))
     }
 
@@ -146,7 +146,7 @@ impl Follow {
             return Ok(Some(py.None()));
         };
         loop {
-            let item = match py.detach(|| follow.take_next()).or_raise(py)? {
+            let item = match py.detach(|| junctura::binding::take_item(follow)).or_raise(py)? {
                 Some(item) => item,
                 None if follow.is_over() => return Ok(Some(py.None())),
                 None => return Ok(None),

@@ -137,9 +137,9 @@ impl Many<'_> {
                 let given = given.into_iter();
                 match content {
                     Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
-                        pipeline.offer_with(options.clone(), given, bytes)
+                        pipeline.offer_with(given, bytes, options.clone())
                     }
-                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(options.clone(), slot, given),
+                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(slot, given, options.clone()),
                 }
                 .map(|_| ())
             })

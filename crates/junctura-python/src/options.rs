@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura::{Code, Durability, Error, OfferOptions, PoolBuilder, Retention};
+use junctura::{Code, DemandOptions, Durability, Error, OfferOptions, PoolBuilder, Retention};
 use junctura_model::Type;
 use junctura_model::size::parse_bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyList, PyString, PyTuple};
 
-use crate::error::{OrRaise, invalid};
+use crate::error::{OrRaise, invalid, raise};
 use crate::given::type_name;
+use crate::require::refuse_staged;
 use crate::schema::Schema;
 
 /// A retention: the object goes when so many consumers have released it.
@@ -110,6 +111,24 @@ pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<D
     }
 }
 
+/// How to demand.
+pub(crate) fn demand_options<'a>(
+    py: Python<'_>,
+    timeout_s: Option<f64>,
+    requirement: Option<&'a str>,
+    incomplete: bool,
+) -> PyResult<DemandOptions<'a>> {
+    if let Some(name) = requirement.filter(|_| incomplete) {
+        return Err(raise(py, &refuse_staged(name)));
+    }
+    Ok(DemandOptions {
+        timeout: timeout(py, timeout_s)?,
+        requirement,
+        incomplete,
+        ..DemandOptions::default()
+    })
+}
+
 /// Bytes, as a number or as a text such as `4GiB`.
 pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
     let refused = || {
@@ -151,7 +170,7 @@ impl Source {
             Self::Yaml(text) => (text, String::new()),
             Self::File(path) => {
                 let file = path.display().to_string();
-                (junctura::read_text(&path)?, file)
+                (junctura::binding::read_text(&path)?, file)
             }
         };
         let schemas = junctura::Schema::parse_file(&text, &file)?;

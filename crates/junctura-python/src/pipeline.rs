@@ -92,9 +92,9 @@ impl Pipeline {
             let given = given.iter().copied();
             match content {
                 Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
-                    pipeline.offer_with(options, given, bytes)
+                    pipeline.offer_with(given, bytes, options)
                 }
-                Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(options, slot, given),
+                Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(slot, given, options),
             }
         })
     }

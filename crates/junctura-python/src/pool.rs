@@ -15,9 +15,8 @@ use crate::events::Subscription;
 use crate::interrupt;
 use crate::object::Object;
 use crate::offer_many::offer_many;
-use crate::options::{command_words, offer_options, own_name, settle, timeout as read_timeout};
+use crate::options::{command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout};
 use crate::pipeline::Pipeline;
-use crate::require::refuse_staged;
 use crate::schema::Schema;
 use crate::store;
 use crate::target::Target;
@@ -71,9 +70,8 @@ use crate::wait::{PendingDemand, wait};
 ///     payloads go over all of them at once.
 /// store : path or str, optional
 ///     The store behind the pool, by its path or URL: what was archived there and has left the pool is found by `demand`, `list`
-///     and `follow` all the same, in one order with what the pool has. This process reads it itself; for `demand`, `list` and
-///     `follow` of `junctura.aio` threads do. Where nothing may wait (`begin_demand`), it is refused. An offer of a key that
-///     the store has is `AlreadyExists` where its schema rejects another; offers of `junctura.aio` see the pool alone.
+///     and `follow` all the same, in one order with what the pool has. This process reads it itself; for
+///     `junctura.aio`, threads do. An offer of a key that the store has is `AlreadyExists` where its schema rejects another.
 /// offer_timeout : float, optional
 ///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
 ///
@@ -538,15 +536,10 @@ impl Pool {
         incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object> {
-        let timeout = read_timeout(py, timeout)?;
+        let options = demand_options(py, timeout, requirement, incomplete)?;
         let target = Target::read(py, target, key, schema)?;
         target
-            .ask(py, |target| match requirement {
-                Some(name) if incomplete => Err(refuse_staged(name)),
-                Some(name) => self.inner.demand_through(name, target, timeout),
-                None if incomplete => self.inner.demand_incomplete(target, timeout),
-                None => self.inner.demand(target, timeout),
-            })
+            .ask(py, |target| self.inner.demand_with(target, options))
             .map(|object| Object::new(object, None))
     }
 
@@ -574,10 +567,10 @@ impl Pool {
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PendingDemand> {
-        let timeout = read_timeout(py, timeout)?;
+        let options = demand_options(py, timeout, None, false)?;
         let target = Target::read(py, target, key, schema)?;
         target
-            .ask(py, |target| self.inner.begin_demand(target, timeout))
+            .ask(py, |target| self.inner.begin_demand(target, options))
             .map(PendingDemand::new)
     }
 

@@ -116,8 +116,8 @@ impl Pool {
             py,
             Arguments { options, gaps, live },
             |options| match &joins {
-                Some(group) => self.inner.join_with(options, group),
-                None => self.inner.follow_with(options, selector),
+                Some(group) => self.inner.join_with(group, options),
+                None => self.inner.follow_with(selector, options),
             },
             selector,
         )
@@ -184,7 +184,7 @@ impl Pool {
         stuck_after: Option<f64>,
     ) -> PyResult<Requirement> {
         let options = require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
-        py.detach(|| self.inner.require_with(&options, selector))
+        py.detach(|| self.inner.require_with(selector, options))
             .or_raise_about(py, selector)
             .map(Requirement::new)
     }

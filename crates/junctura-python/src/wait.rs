@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::aio::Answer;
 use crate::bundle::Bundle;
 use crate::error::{OrRaise, invalid, raise};
 use crate::events::Subscription;
@@ -171,9 +170,6 @@ pub(crate) fn wait<'py>(
 /// What such a thing waits for.
 pub(crate) fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<Awaiting> {
     let py = one.py();
-    if let Ok(answer) = one.cast::<Answer>() {
-        return Ok(answer.get().awaiting(py));
-    }
     if let Ok(follow) = one.cast::<Follow>() {
         return Ok(follow.get().awaiting(py));
     }

@@ -40,6 +40,6 @@ impl Pool {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let attributes = Attributes::read(attributes, keywords)?;
-        attributes.ask(py, |given| self.inner.wanted_with(schema, given.iter().copied()))
+        attributes.ask(py, |given| self.inner.wanted_with(given.iter().copied(), schema))
     }
 }

@@ -73,7 +73,7 @@ fn fill(pipeline: &mut Pipeline, round: usize, members: usize) -> Result<()> {
             retention: Some(Retention::Released(1)),
             ..OfferOptions::default()
         };
-        pipeline.offer_with(options, attributes, &[0; 64])?;
+        pipeline.offer_with(attributes, &[0; 64], options)?;
     }
     pipeline.flush()
 }

@@ -78,7 +78,7 @@ fn fill(pool: &Pool, objects: usize) -> Result<()> {
             ("levelist", Given::Integer(level(rest / PARAMS.len()))),
             ("param", Given::Text(PARAMS[rest % PARAMS.len()])),
         ];
-        pipeline.offer_with(OfferOptions::default(), attributes, &[0; 64])?;
+        pipeline.offer_with(attributes, &[0; 64], OfferOptions::default())?;
     }
     pipeline.flush()?;
     Ok(())

@@ -106,12 +106,12 @@ fn produce(url: &str, objects: usize, bytes: usize, window: usize) -> Result<()>
         ];
         if inline {
             payload[..8].copy_from_slice(&now().to_le_bytes());
-            pipeline.offer_with(options.clone(), attributes, &payload)?;
+            pipeline.offer_with(attributes, &payload, options.clone())?;
         } else {
             let mut slot = pipeline.allocate(bytes)?;
             slot[..8].copy_from_slice(&now().to_le_bytes());
             slot[bytes - 64] = i as u8;
-            pipeline.offer_allocation_with(options.clone(), slot, attributes)?;
+            pipeline.offer_allocation_with(slot, attributes, options.clone())?;
         }
         if window == 1 {
             pipeline.flush()?;
@@ -128,7 +128,7 @@ fn consume(url: &str, objects: usize, window: usize) -> Result<()> {
         window: Some(window.max(256) as u32),
         ..FollowOptions::default()
     };
-    let mut follow = pool.follow_with(&options, "class=od,param=t/u/v/q/z/w/r/d")?;
+    let mut follow = pool.follow_with("class=od,param=t/u/v/q/z/w/r/d", options)?;
     println!("ready");
     let mut latencies = Vec::with_capacity(objects);
     let (mut first, mut cpu_before) = (None, 0);

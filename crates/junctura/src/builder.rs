@@ -17,12 +17,12 @@ use junctura_pool::server::{Server, ServerOptions};
 use junctura_pool::{Config, Spill};
 
 use crate::connection::Hook;
-use crate::handshake::Introduction;
 #[cfg(not(feature = "embedded"))]
-use crate::place::lacks_feature;
+use crate::connection::address::lacks_feature;
 #[cfg(feature = "net")]
-use crate::place::open_upstream;
-use crate::place::{Place, RemoteSettings};
+use crate::connection::address::open_upstream;
+use crate::connection::address::{Place, RemoteSettings};
+use crate::connection::handshake::Introduction;
 use crate::pool::Pool;
 #[cfg(feature = "embedded")]
 use crate::start::start;
@@ -267,10 +267,7 @@ impl PoolBuilder {
 
     /// The store behind the pool, by its path or URL: what was archived there and has left the pool is found by [`Pool::demand`],
     /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself; for
-    /// `demand`, `list` and `follow` of `aio::Pool` threads do. [`Pool::begin_follow`] leaves that to errands
-    /// ([`Follow::take_errand`](crate::Follow::take_errand)); a demand or list that begins without waiting does not ask it, and fails
-    /// with `Unsupported`. Offers that may wait are refused for a key that the store has, where their schema
-    /// rejects another object; those that do not wait see the pool alone.
+    /// tasks, a thread does. Offers are refused for a key that the store has, where their schema rejects another object.
     ///
     /// Requires the feature `store`.
     ///

@@ -66,7 +66,7 @@
 //! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
 //! | see what happens | [`Pool::subscribe`], [`Pool::stat`] |
 //! | bring a field to the grid of another model, or to its times | the module [`remap`] |
-//! | await all of this, on tokio or another runtime | the feature `tokio` or `async`, and the module `aio` |
+//! | await all of this, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
 //!
 //! Every [`Error`] says its [`Code`], what it is about and why, and [what to do](Code::advice). Whatever asks the server fails with
 //! `Disconnected` when that has gone, and with `Closed` after [`Pool::close`]; not every page repeats it.
@@ -84,7 +84,7 @@
 //! | `embedded` | yes | `Pool::embedded`, and starting a server where none runs: `PoolBuilder::start`, and its settings for the server |
 //! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`Upstream`] |
 //! | `store` | yes | a store behind the pool (`PoolBuilder::store`) and the [`Archiver`] |
-//! | `async` | no | the module `aio`: every function that waits as an `async fn`, on any runtime |
+//! | `async` | no | each [`Pending`] as a future, and follows as streams, on any runtime: the module `aio` |
 //! | `tokio` | no | the same, driven by tokio; includes `async` |
 //!
 //! With `default-features = false` the crate is a pure client of a pool that is served on the same machine, over a unix socket
@@ -105,57 +105,31 @@ mod guide {}
 
 #[cfg(feature = "async")]
 pub mod aio;
-mod allocation;
 #[cfg(feature = "store")]
 mod archiver;
 mod array;
 mod awaiting;
-mod behind;
+#[doc(hidden)]
+pub mod binding;
 mod builder;
-mod bundle;
-mod bundles;
 mod connection;
-mod demand;
-mod dispatch;
-mod follow;
-mod handshake;
-mod list;
-mod mail;
+mod iter;
 mod object;
-mod offer;
 mod pending;
-mod pipeline;
-mod place;
 mod pool;
-mod require;
-mod segments;
-mod sent;
 #[cfg(feature = "embedded")]
 mod start;
-mod state;
-mod stop;
-mod stream;
-mod subscribe;
-mod sync;
+mod store_fallback;
 mod target;
+mod verbs;
 mod wait;
-mod wanted;
-mod withdraw;
 
-pub use allocation::{Allocation, KeepMapped};
 #[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
 pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
 pub use awaiting::{Awaited, Awaiting};
 pub use builder::PoolBuilder;
-#[doc(hidden)]
-pub use builder::read_text;
-pub use bundle::{Bundle, BundleOptions, Completed, Staged};
-pub use bundles::{BundleEntry, BundleState};
-#[doc(hidden)]
-pub use connection::TaskPlace;
-pub use demand::DemandOptions;
-pub use follow::{Errand, Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use iter::BlockingIter;
 pub use junctura_layout::{Element, Layout, Order, Plan, Side};
 #[cfg(feature = "net")]
 pub use junctura_link::Upstream;
@@ -164,14 +138,19 @@ pub use junctura_model::{
     Advice, Code, Consumers, Described, Durability, Error, Given, IntoGiven, Result, Retention, Schema,
 };
 pub use junctura_remap as remap;
-pub use list::{Entry, ListOptions, Pages};
 pub use object::{Object, Transport};
-pub use offer::OfferOptions;
 pub use pending::Pending;
-pub use pipeline::{Ack, Pipeline};
 pub use pool::Pool;
-pub use require::{Archived, OnFull, RequireOptions, Requirement, Versions};
-pub use subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
 pub use target::Target;
+pub use verbs::allocation::Allocation;
+pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
+pub use verbs::bundles::{BundleEntry, BundleState};
+pub use verbs::demand::{DemandOptions, DemandSource};
+pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use verbs::list::{Entry, ListOptions, Pages};
+pub use verbs::offer::OfferOptions;
+pub use verbs::pipeline::{Ack, Pipeline};
+pub use verbs::require::{Archived, OnFull, RequireOptions, Requirement, Versions};
+pub use verbs::subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
+pub use verbs::withdraw::WithdrawOptions;
 pub use wait::{PoolDescriptor, Timer};
-pub use withdraw::WithdrawOptions;

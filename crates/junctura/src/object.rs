@@ -17,8 +17,8 @@ use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
 
+use crate::connection::in_flight::Letter;
 use crate::connection::{Connection, unexpected};
-use crate::mail::Letter;
 
 /// Checksums of more bytes take a while.
 const SUMMED_AT_ONCE: u64 = 1 << 20;
@@ -238,7 +238,7 @@ impl Drop for Unmade {
 ///
 /// // A member of a group may give it back, for another member.
 /// let group = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
-/// let mut work = pool.follow_with(&group, "")?;
+/// let mut work = pool.follow_with("", group)?;
 /// let mut next = || loop {
 ///     if let Some(Item::Object(object)) = work.next_item()? {
 ///         return junctura::Result::Ok(object);

@@ -3,36 +3,38 @@
 //! ```text
 //!  begin_… --> Pending --wait-------> answer            blocks
 //!                 |------try_take---> None, …, answer   reads what has come, without blocking
-//!                 |------take-------> None, …, answer   what `Pool::look` has read for all requests of a pool
 //!                 |------.await-----> answer            wakes the task (feature `async`)
 //!                 '------drop-------> given up: nothing of it stays on either side
 //! ```
-//! The request is sent at once, as far as there is room for it. No thread is behind it. What was delivered and never taken is
-//! given back as if it had not been received: a group or requirement is owed it again.
+//! The request is sent at once, as far as there is room for it. What was delivered and never taken is given back as if it had not
+//! been received: a group or requirement is owed it again. A request of several [steps] is one `Pending`, too.
 
 mod memory;
+mod steps;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use junctura_model::{Code, Error, Result, Retention};
-use junctura_wire::{Request, body};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Request;
 
 use self::memory::MemoryRequest;
+pub(crate) use self::steps::{Ask, Watched};
+use self::steps::{Steps, Work};
 #[cfg(feature = "async")]
 use crate::aio::Beside;
-use crate::allocation::Allocation;
 use crate::awaiting::{Awaited, Awaiting};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
+use crate::connection::in_flight::{Letter, Mailbox, Talk};
+use crate::connection::state::{State, Stop};
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, Wait, unexpected};
-use crate::mail::{Letter, Mailbox, Talk};
-use crate::pool::Pool;
-use crate::state::{State, Stop};
-use crate::stream::Stream;
-use crate::withdraw::WithdrawOptions;
+use crate::verbs::allocation::Allocation;
 
 /// What was said to a question.
 pub(crate) enum Said {
@@ -62,17 +64,18 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 ///
 /// It is waited for in one of three ways:
 /// ```
-/// # use junctura::{Code, Pool};
+/// # use junctura::{Code, DemandOptions, Pool};
 /// # use std::time::Duration;
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// let mut late = pool.begin_demand("name=late", None)?;
+/// let mut late = pool.begin_demand("name=late", DemandOptions::default())?;
 /// assert!(late.try_take()?.is_none()); // not yet
 /// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request stands
 /// # pool.offer([("name", "late")], b"payload")?;
 /// assert_eq!(&late.wait()?[..], b"payload"); // blocks
 ///
-/// let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO))?;
+/// let at_once = DemandOptions { timeout: Some(Duration::ZERO), ..Default::default() };
+/// let mut absent = pool.begin_demand("name=absent", at_once)?;
 /// pool.wait(&[&absent], None)?; // beside others
 /// assert_eq!(absent.try_take().unwrap_err().code(), Code::NotFound);
 /// assert!(absent.try_take()?.is_none() && absent.wait().is_err()); // it was answered
@@ -80,43 +83,47 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # }
 /// ```
 ///
-/// With the feature `async` it is a [future](std::future::Future), too: the task is woken when the answer has been read. Something
-/// has to read for tasks: within tokio (feature `tokio`) a driver is made at the first wait; elsewhere it is an `aio::Driver`,
-/// or a loop of your own that looks when [`Pool::descriptor`] is readable. A future that is dropped gives the request up.
-///
-/// In an event loop of your own:
+/// With the feature `async` it is a [future](std::future::Future), too: see the module `aio`. In an event loop of your own,
+/// [`Pool::descriptor`](crate::Pool::descriptor) becomes readable when something has come, and each request is asked:
 /// ```
-/// # use junctura::{Allocation, Awaited, BundleOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
+/// # use junctura::{BundleOptions, DemandOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
+/// use rustix::event::{PollFd, PollFlags, poll};
+///
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// /// A loop of one's own: it looks when the pool's descriptor is readable, and takes what has come.
+/// /// A loop of one's own: it waits for the pool's descriptor, and takes what has come.
 /// fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
+///     let descriptor = pool.descriptor()?;
 ///     loop {
-///         pool.look()?;
-///         assert!(!pending.is_slow()); // else it is no work for a loop's thread
-///         if !pool.ready(&[pending.awaiting()])?.is_empty() && let Some(answer) = pending.take()? {
+///         if let Some(answer) = pending.try_take()? {
 ///             return Ok(answer);
 ///         }
+///         poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None).expect("it is a descriptor");
 ///     }
 /// }
 /// let none: [(&str, &str); 0] = [];
-/// let requirement = answer(&pool, pool.begin_require(&RequireOptions::default(), "name=a")?)?;
-/// assert_eq!(answer(&pool, pool.begin_wanted(None, [("name", "a")], false)?)?, 1);
-/// let follow = answer(&pool, pool.begin_follow(&FollowOptions::default(), "")?)?;
-/// let bundle = answer(&pool, pool.begin_bundle(None, &BundleOptions::default(), none)?)?;
+/// let requirement = answer(&pool, pool.begin_require("name=a", RequireOptions::default())?)?;
+/// assert_eq!(answer(&pool, pool.begin_wanted([("name", "a")], None)?)?, 1);
+/// let follow = answer(&pool, pool.begin_follow("", FollowOptions::default())?)?;
+/// let bundle = answer(&pool, pool.begin_open_bundle("steps/6", none, BundleOptions::default())?)?;
 /// let events = answer(&pool, pool.begin_subscribe("", &[])?)?;
-/// let mut pages = answer(&pool, pool.begin_list(&ListOptions::default(), "")?)?;
+/// let mut pages = answer(&pool, pool.begin_list("", ListOptions::default())?)?;
+/// assert_eq!(answer(&pool, pool.begin_bundles(None, "")?)?.len(), 1);
+/// answer(&pool, pool.begin_offer([("name", "a")], b"payload", OfferOptions::default())?)?;
 /// assert!(answer(&pool, pool.begin_stat()?)?.contains("clients"));
-/// assert_eq!(answer(&pool, pool.begin_retire("", WithdrawOptions::default())?)?, 0);
-/// let missing = answer(&pool, pool.begin_withdraw("{space=default}{}{name=a}", WithdrawOptions::default())?);
+/// assert_eq!(answer(&pool, pool.begin_retire("name=b", WithdrawOptions::default())?)?, 0);
+/// let missing = answer(&pool, pool.begin_withdraw("{space=default}{}{name=b}", WithdrawOptions::default())?);
 /// assert!(missing.is_err() && answer(&pool, pool.begin_retract("nobody")?).is_err());
-/// assert!(answer(&pool, pool.begin_join(&FollowOptions::default(), "nobody")?).is_err());
+/// assert!(answer(&pool, pool.begin_join("nobody", FollowOptions::default())?).is_err());
+/// answer(&pool, pool.begin_flush()?)?;
 /// answer(&pool, pool.begin_sync()?)?;
 /// # drop((requirement, follow, bundle, events, pages));
 /// answer(&pool, pool.begin_stop(None)?)?; // the server ends
 /// # Ok(())
 /// # }
 /// ```
+/// Some requests have several steps: the pool is asked, then the store behind it, and each step begins when the answer to
+/// the one before was taken. A pool without a store answers a demand in one step.
 pub struct Pending<T> {
     pub(crate) connection: Arc<Connection>,
     source: PendingSource<T>,
@@ -165,6 +172,12 @@ enum PendingSource<T> {
     Conversation(Question<T>),
     /// Memory comes in more than one way.
     Memory(MemoryRequest, fn(Allocation) -> T),
+    /// It is made here.
+    Work(Work<T>),
+    /// Something comes before.
+    Steps(Box<dyn Steps<T>>),
+    Watch(Box<dyn Watched<T>>),
+    Known(Result<T>),
     /// It was taken.
     Taken,
 }
@@ -176,7 +189,10 @@ struct Question<T> {
     forgives: Option<Code>,
     finish: Finish<T>,
     /// What becomes of an answer that nobody waits for any more.
-    #[cfg(feature = "async")]
+    #[cfg_attr(
+        not(feature = "async"),
+        allow(dead_code, reason = "threads make answers for tasks alone")
+    )]
     undo: fn(T),
 }
 
@@ -201,7 +217,7 @@ impl<T> Pending<T> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// The answer, if it has come. Reads what has come, and does not block. `None`: not yet, or it was taken already.
+    /// The answer, if it has come. Reads what has come, and does not wait for the server. `None`: not yet, or it was taken already.
     ///
     /// # Errors
     /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
@@ -217,22 +233,81 @@ impl<T> Pending<T> {
     }
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
-        match &mut self.source {
-            PendingSource::Taken => Ok(None),
-            PendingSource::Memory(memory, _) => {
-                let waited = memory.wait(&self.connection, deadline);
-                self.remember(waited)
+        self.get(Ask::Wait(deadline))
+    }
+
+    fn get(&mut self, mut ask: Ask) -> Result<Option<T>> {
+        loop {
+            match &mut self.source {
+                PendingSource::Taken => return Ok(None),
+                PendingSource::Conversation(question) => {
+                    let number = question.number;
+                    return match self.said(number, ask)? {
+                        Some(said) => self.accept(said).map(Some),
+                        None => Ok(None),
+                    };
+                }
+                PendingSource::Memory(memory, _) => {
+                    let got = match ask {
+                        Ask::Wait(deadline) => memory.wait(&self.connection, deadline),
+                        Ask::Take | Ask::TakeQuickly => memory.take(&self.connection),
+                    };
+                    return self.remember(got);
+                }
+                PendingSource::Steps(steps) => match steps.advance(ask) {
+                    Ok(Some(mut next)) => self.source = next.take_source(),
+                    Ok(None) => return Ok(None),
+                    Err(error) => return Err(self.failed(error)),
+                },
+                PendingSource::Watch(watched) => match watched.get(ask) {
+                    Ok(None) => return Ok(None),
+                    Ok(answer) => {
+                        self.source = PendingSource::Taken;
+                        return Ok(answer);
+                    }
+                    Err(error) => return Err(self.failed(error)),
+                },
+                PendingSource::Work(_) if matches!(ask, Ask::TakeQuickly) => return Ok(None),
+                PendingSource::Work(_) | PendingSource::Known(_) => return self.take_own().map(Some),
             }
-            PendingSource::Conversation(question) => {
-                let number = question.number;
-                let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
-                let state = self.connection.lock()?;
-                let said = self
-                    .connection
-                    .wait(state, what, |state| state.mail.get(number).and_then(Said::take))?;
-                said.map(|said| self.accept(said)).transpose()
-            }
+            ask = ask.after_step();
         }
+    }
+
+    /// The request has failed, unless only the wait was interrupted.
+    fn failed(&mut self, error: Error) -> Error {
+        if error.code() != Code::Interrupted {
+            self.source = PendingSource::Taken;
+        }
+        error
+    }
+
+    /// An answer that no conversation gives.
+    fn take_own(&mut self) -> Result<T> {
+        match self.take_source() {
+            PendingSource::Work(work) => (work.run)(),
+            PendingSource::Known(answer) => answer,
+            _ => Err(taken_already()),
+        }
+    }
+
+    fn take_source(&mut self) -> PendingSource<T> {
+        std::mem::replace(&mut self.source, PendingSource::Taken)
+    }
+
+    fn said(&self, number: u64, ask: Ask) -> Result<Option<Said>> {
+        let mut state = self.connection.lock()?;
+        if let Ask::Wait(deadline) = ask {
+            let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
+            let take = |state: &mut State| state.mail.get(number).and_then(Said::take);
+            return self.connection.wait(state, what, take);
+        }
+        let said = state.mail.get(number).and_then(Said::take);
+        if said.is_none() {
+            state.stay_in_process()?;
+            state.alive()?;
+        }
+        Ok(said)
     }
 
     /// The conversation in which something of it is to come.
@@ -240,33 +315,14 @@ impl<T> Pending<T> {
         match &self.source {
             PendingSource::Conversation(question) => Some(question.number),
             PendingSource::Memory(memory, _) => memory.lease_number(),
-            PendingSource::Taken => None,
+            PendingSource::Steps(steps) => steps.number(),
+            PendingSource::Work(_) | PendingSource::Watch(_) | PendingSource::Known(_) | PendingSource::Taken => None,
         }
     }
 
-    /// The answer, if it has been read ([`Pool::look`], or whoever else waits on this pool, reads); `None`: not yet, or it was
-    /// taken already. Waits for nothing.
-    ///
-    /// # Errors
-    /// What the question came to, once; `Disconnected` or `Closed` when there will be no answer.
-    pub fn take(&mut self) -> Result<Option<T>> {
-        match &mut self.source {
-            PendingSource::Taken => Ok(None),
-            PendingSource::Memory(memory, _) => {
-                let taken = memory.take(&self.connection);
-                self.remember(taken)
-            }
-            PendingSource::Conversation(question) => {
-                let mut state = self.connection.lock()?;
-                let Some(said) = state.mail.get(question.number).and_then(Said::take) else {
-                    state.stay_in_process()?;
-                    state.alive()?;
-                    return Ok(None);
-                };
-                drop(state);
-                self.accept(said).map(Some)
-            }
-        }
+    /// The answer, if it has been read; see [`crate::binding`].
+    pub(crate) fn take(&mut self) -> Result<Option<T>> {
+        self.get(Ask::Take)
     }
 
     /// Memory that came, or why none comes, is taken once.
@@ -317,7 +373,7 @@ impl<T> Pending<T> {
 
     /// The request itself, for a thread; here it counts as taken.
     pub(crate) fn split_off(&mut self) -> Self {
-        let source = std::mem::replace(&mut self.source, PendingSource::Taken);
+        let source = self.take_source();
         Self::new(&self.connection, source)
     }
 
@@ -325,12 +381,29 @@ impl<T> Pending<T> {
     pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
         let undo = match &self.source {
             PendingSource::Conversation(question) => question.undo,
-            PendingSource::Memory(..) | PendingSource::Taken => drop,
+            PendingSource::Work(work) => work.undo,
+            _ => drop,
         };
         let answer = Some(self.take());
         SlowAnswer { answer, undo }
     }
 
+    /// Polls the steps before the last one.
+    pub(crate) fn poll_steps(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        while let PendingSource::Steps(steps) = &mut self.source {
+            match ready!(steps.poll(cx)) {
+                Ok(mut next) => self.source = next.take_source(),
+                Err(error) => {
+                    self.source = PendingSource::Taken;
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T> Pending<T> {
     /// What becomes of an answer that a thread has made and nothing waits for any more.
     pub(crate) fn undone_by(mut self, undo: fn(T)) -> Self {
         if let PendingSource::Conversation(question) = &mut self.source {
@@ -338,9 +411,7 @@ impl<T> Pending<T> {
         }
         self
     }
-}
 
-impl<T> Pending<T> {
     fn new(connection: &Arc<Connection>, source: PendingSource<T>) -> Self {
         Self {
             connection: Arc::clone(connection),
@@ -352,12 +423,14 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether what [`Pending::take`] would give is long in the making: since a disk is read for it, or a large payload's checksum
+    /// Whether what [`Pending::take`] would give is long in the making, since a disk is read for it, or a large payload's checksum
     /// is verified: not for the thread of an event loop.
-    #[must_use]
-    pub fn is_slow(&self) -> bool {
-        let PendingSource::Conversation(Question { number, .. }) = self.source else {
-            return false;
+    #[cfg(feature = "async")]
+    fn is_slow(&self) -> bool {
+        let number = match &self.source {
+            PendingSource::Conversation(question) => question.number,
+            PendingSource::Work(_) => return true,
+            _ => return false,
         };
         let Ok(mut state) = self.connection.lock() else {
             return false;
@@ -367,12 +440,19 @@ impl<T> Pending<T> {
     }
 }
 
+/// Nothing in it is ever pinned.
+impl<T> Unpin for Pending<T> {}
+
 impl<T> Awaited for Pending<T> {
     /// Memory counts as ready at any time: it comes in more than one way, and is asked for after every look.
     fn awaiting(&self) -> Awaiting {
         match &self.source {
             PendingSource::Conversation(question) => Awaiting::letters(&self.connection, question.number),
-            PendingSource::Memory(..) | PendingSource::Taken => Awaiting::ready(),
+            PendingSource::Steps(steps) => steps.awaiting(),
+            PendingSource::Watch(watched) => watched.awaiting(),
+            PendingSource::Memory(..) | PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => {
+                Awaiting::ready()
+            }
         }
     }
 }
@@ -385,7 +465,7 @@ impl<T> Drop for Pending<T> {
         match &self.source {
             PendingSource::Conversation(question) => self.connection.give_up(question.number, question.stop),
             PendingSource::Memory(memory, _) => memory.give_up(&self.connection),
-            PendingSource::Taken => {}
+            _ => {}
         }
     }
 }
@@ -396,152 +476,8 @@ impl<T> fmt::Debug for Pending<T> {
     }
 }
 
-impl Pool {
-    /// Sends what is to go and reads what has come, without waiting. From then on the pool's [`descriptor`](Pool::descriptor)
-    /// becomes readable when more comes. True: something could not be sent, and the descriptor does not say when it can;
-    /// [`Pool::flush`] waits for that.
-    ///
-    /// ```
-    /// # use junctura::Pool;
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut late = pool.begin_demand("name=late", None)?;
-    /// pool.offer([("name", "late")], b"payload")?;
-    /// while late.try_take()?.is_none() {
-    ///     if pool.look()? {
-    ///         pool.flush()?; // rare: in a thread, since the socket has no room
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when nothing comes any more: then every question says so when it is taken.
-    pub fn look(&self) -> Result<bool> {
-        self.connection()?.look_for_all()
-    }
-
-    /// Which of these have something that has been read: their places, rising. Reads nothing. Where several threads look at one
-    /// pool, whoever looked asks for all who were there *after* the look. See [`Pending`].
-    ///
-    /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    pub fn ready(&self, on: &[Awaiting]) -> Result<Vec<usize>> {
-        let connection = self.connection()?;
-        let state = connection.lock()?;
-        let now = Instant::now();
-        let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(&state, now));
-        Ok(ready.map(|(place, _)| place).collect())
-    }
-
-    /// Memory for a payload, as [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout.
-    ///
-    /// ```
-    /// # use junctura::{OfferOptions, Pool, Retention};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut memory = pool.begin_allocate(100_000)?;
-    /// let mut field = loop {
-    ///     pool.look()?; // when the pool's descriptor is readable
-    ///     if let Some(field) = memory.take()? {
-    ///         break field;
-    ///     }
-    /// };
-    /// field.fill(7);
-    ///
-    /// // Names in a retention have to be known to the server before an offer with them does not wait.
-    /// let retention = Retention::ReleasedBy(junctura::Consumers::new(["archive"])?);
-    /// let mut names = pool.begin_names(&retention)?;
-    /// while let Some(told) = &mut names && told.take()?.is_none() {
-    ///     pool.look()?;
-    /// }
-    /// let options = OfferOptions { retention: Some(retention), ..OfferOptions::default() };
-    /// let mut offered = field.begin_offer(options, [("name", "sevens")])?;
-    /// let version = loop {
-    ///     pool.look()?;
-    ///     if let Some(version) = offered.take()? {
-    ///         break version;
-    ///     }
-    /// };
-    /// assert_eq!(version.sequence, 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
-        Ok(self.connection()?.begin_allocate(bytes, false))
-    }
-
-    /// Tells the server of the names in a retention, which has to be done once before [`Allocation::begin_offer`] with it does
-    /// not wait. `None`: it knows them. See [`Pool::begin_allocate`].
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` may come with the answer.
-    pub fn begin_names(&self, retention: &Retention) -> Result<Option<Pending<()>>> {
-        self.connection()?.begin_names(retention)
-    }
-
-    /// As [`Pool::withdraw`], without waiting. See [`Pending`].
-    ///
-    /// # Errors
-    /// Those of attributes that the schema does not take; the others come with the answer.
-    pub fn begin_withdraw<'a>(
-        &self,
-        key: impl Into<crate::Target<'a>>,
-        options: WithdrawOptions,
-    ) -> Result<Pending<u64>> {
-        let connection = self.connection()?;
-        let key = key.into();
-        let target = connection.resolve(&key)?;
-        connection.begin_count(&Request::Withdraw(options.of(target)))
-    }
-
-    /// As [`Pool::retire`], without waiting. See [`Pending`].
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retire`] come with the answer.
-    pub fn begin_retire(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
-        let target = body::Target::selector(selector);
-        self.connection()?.begin_count(&Request::Retire(options.of(target)))
-    }
-
-    /// As [`Pool::retract`], without waiting. See [`Pending`].
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
-    pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
-        self.connection()?.begin_retract(name)
-    }
-
-    /// As [`Pool::stat`], without waiting. See [`Pending`].
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
-    pub fn begin_stat(&self) -> Result<Pending<String>> {
-        let connection = self.connection()?;
-        connection.pend(Talk::Once, &Request::Stat, Stop::Cancel, |_, _, said| match said {
-            Said::Letter(Letter::Stats(text)) => Ok(text),
-            _ => Err(unexpected("no counters")),
-        })
-    }
-
-    /// Asks the server to end, as [`Pool::stop`], without waiting: the answer is that it ends. When it has ended, every other
-    /// question fails with `Disconnected`. See [`Pending`].
-    ///
-    /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::stop`] come with the answer.
-    pub fn begin_stop(&self, timeout: Option<std::time::Duration>) -> Result<Pending<u64>> {
-        let timeout_ms = timeout.map(crate::follow::milliseconds);
-        self.connection()?
-            .begin_count(&Request::Drain(body::Drain { timeout_ms }))
-    }
-}
-
 impl Connection {
-    /// See [`Pool::look`].
+    /// Sends what is to go and reads what has come, without waiting; see [`crate::binding::look`].
     pub(crate) fn look_for_all(&self) -> Result<bool> {
         let mut state = self.lock()?;
         state.send()?;
@@ -579,7 +515,6 @@ impl Connection {
             stop,
             forgives: None,
             finish,
-            #[cfg(feature = "async")]
             undo: drop,
         };
         Pending::new(self, PendingSource::Conversation(question))
@@ -612,32 +547,11 @@ impl Connection {
         )
     }
 
-    /// See [`Pool::begin_names`].
-    pub(crate) fn begin_names(self: &Arc<Self>, retention: &Retention) -> Result<Option<Pending<()>>> {
-        let Retention::ReleasedBy(names) = retention else {
-            return Ok(None);
-        };
-        if self.lock()?.consumers.contains_key(names) {
-            return Ok(None);
-        }
-        let request = Request::Consumers(body::Consumers {
-            names: names.iter().map(str::to_owned).collect(),
-        });
-        let names = names.clone();
-        let told = move |connection: &Arc<Connection>, _, said| match said {
-            Said::Letter(Letter::Done(number)) => {
-                let number = u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
-                connection.lock()?.consumers.insert(names, number);
-                Ok(())
-            }
-            _ => Err(unexpected("no number of names")),
-        };
-        self.pend(Talk::Once, &request, Stop::Cancel, told).map(Some)
-    }
-
-    /// See [`Pool::begin_retract`].
-    pub(crate) fn begin_retract(self: &Arc<Self>, name: &str) -> Result<Pending<u64>> {
-        self.begin_count(&Request::Retract(body::Retract { name: name.into() }))
+    pub(crate) fn begin_stat(self: &Arc<Self>) -> Result<Pending<String>> {
+        self.pend(Talk::Once, &Request::Stat, Stop::Cancel, |_, _, said| match said {
+            Said::Letter(Letter::Stats(text)) => Ok(text),
+            _ => Err(unexpected("no counters")),
+        })
     }
 
     pub(crate) fn begin_count(self: &Arc<Self>, request: &Request<'_>) -> Result<Pending<u64>> {

@@ -3,16 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use junctura_model::{Code, Error, Result, Schema};
-use junctura_wire::Request;
+use junctura_model::{Result, Schema};
 
 use crate::array::{OpenArrays, Plans};
-use crate::behind::Depot;
 use crate::builder::PoolBuilder;
-use crate::connection::{Connection, unexpected};
-use crate::handshake::{Home, Introduction, connect};
-use crate::mail::Letter;
-use crate::place::Place;
+use crate::connection::Connection;
+use crate::connection::address::Place;
+use crate::connection::handshake::{Home, Introduction, connect};
+use crate::pending::Pending;
+use crate::store_fallback::Depot;
 use crate::target::find_schema;
 
 /// The shared space in which objects are offered and found.
@@ -269,10 +268,15 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more.
     pub fn stat(&self) -> Result<String> {
-        match self.connection()?.call(&Request::Stat)? {
-            Letter::Stats(text) => Ok(text),
-            _ => Err(unexpected("no counters")),
-        }
+        self.begin_stat()?.wait()
+    }
+
+    /// As [`Pool::stat`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_stat(&self) -> Result<Pending<String>> {
+        self.connection()?.begin_stat()
     }
 
     /// Sends what has gathered (releases, pipelined offers) now, without waiting for answers.
@@ -292,6 +296,19 @@ impl Pool {
     /// `Disconnected` or `Closed` when there is no server any more.
     pub fn flush(&self) -> Result<()> {
         self.connection()?.flush()
+    }
+
+    /// As [`Pool::flush`], without waiting for room in the socket. See [`Pending`].
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_flush(&self) -> Result<Pending<()>> {
+        let connection = self.connection()?;
+        if connection.lock()?.send()? {
+            return Ok(Pending::known(&connection, Ok(())));
+        }
+        let there = Arc::clone(&connection);
+        Ok(Pending::work(&connection, move || there.flush(), drop))
     }
 
     /// Leaves the pool, for all clones: every call fails with `Closed` from now on, and everybody who waits learns it.
@@ -315,10 +332,18 @@ impl Pool {
         }
     }
 
-    /// Sends what is to go, without waiting; false: some of it has to wait for room.
-    #[cfg(feature = "async")]
-    pub(crate) fn send(&self) -> Result<bool> {
-        self.connection()?.lock()?.send()
+    /// As [`Pool::close`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn begin_close(&self) -> Result<Pending<()>> {
+        let connection = self.connection()?;
+        let there = Arc::clone(&connection);
+        let close = move || {
+            there.close();
+            Ok(())
+        };
+        Ok(Pending::work(&connection, close, drop))
     }
 
     /// The arrays of which this process has offered pieces, and that are not complete.
@@ -334,17 +359,6 @@ impl Pool {
     /// The store behind the pool.
     pub(crate) fn depot(&self) -> Option<&Arc<Depot>> {
         self.shared.depot.as_ref()
-    }
-
-    /// # Errors
-    /// `Unsupported` where there is a store behind the pool: whoever must not wait for a disk does not ask it.
-    pub(crate) fn has_no_store(&self, what: &str) -> Result<()> {
-        if self.depot().is_none() {
-            return Ok(());
-        }
-        let cause =
-            "it does not wait, and the store behind this pool has to be waited for: open a pool without a store";
-        Err(Error::new(Code::Unsupported, what, cause))
     }
 
     /// The connection of this process.

@@ -117,7 +117,6 @@ impl<'a> Target<'a> {
 }
 
 /// The same, for a thread of its own.
-#[cfg(feature = "async")]
 pub(crate) fn owned(target: body::Target<'_>) -> body::Target<'static> {
     match target {
         body::Target::Key { schema, record } => body::Target::Key {

@@ -8,9 +8,9 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::Watch;
 
 use crate::awaiting::{Awaited, Awaiting, What};
+use crate::connection::state::State;
 use crate::connection::{Connection, Wait};
 use crate::pool::Pool;
-use crate::state::State;
 
 impl Awaited for Timer {
     fn awaiting(&self) -> Awaiting {
@@ -92,12 +92,12 @@ impl Pool {
     /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.
     ///
     /// ```
-    /// # use junctura::{Pool, Timer};
+    /// # use junctura::{DemandOptions, Pool, Timer};
     /// # use std::time::Duration;
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let mut winds = pool.follow("name=u/v")?;
-    /// let mut orography = pool.begin_demand("name=orography", None)?;
+    /// let mut orography = pool.begin_demand("name=orography", DemandOptions::default())?;
     /// let mut report = Timer::every(Duration::from_mins(1));
     /// pool.offer([("name", "orography")], b"heights")?;
     ///
@@ -157,11 +157,11 @@ impl Pool {
     /// readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{DemandOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// # use std::os::fd::AsFd;
-    /// let mut late = pool.begin_demand("name=late", None)?;
+    /// let mut late = pool.begin_demand("name=late", DemandOptions::default())?;
     /// let descriptor = pool.descriptor()?;
     /// pool.offer([("name", "late")], b"payload")?;
     /// let object = loop {

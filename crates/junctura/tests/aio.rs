@@ -14,12 +14,12 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, OfferOptions, Part, Piece,
-    Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, aio,
+    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, ListOptions, OfferOptions,
+    Part, Piece, Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, binding,
 };
 use runtime::{Reactor, block_on};
 use rustix::event::{PollFd, PollFlags, poll};
-use tasks::{next_object, offer, one_thread};
+use tasks::{listed, next_object, offer, one_thread};
 use tokio_stream::StreamExt as _;
 
 const LARGE: usize = 1 << 18;
@@ -30,21 +30,22 @@ fn free() -> PoolBuilder {
 
 /// Runs it with a pool of its own on each runtime: tokio's with one thread and with several, one of the tests with a reactor,
 /// and an executor without any.
-fn everywhere(body: impl AsyncFn(aio::Pool)) {
+fn everywhere(body: impl AsyncFn(Pool)) {
     everywhere_with(free, body);
 }
 
-fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Pool)) {
+fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(Pool)) {
     let many = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
     for runtime in [one_thread(), many] {
-        runtime.block_on(async { body(aio::Pool::open(builder()).await.unwrap()).await });
+        runtime.block_on(async { body(builder().begin_open().unwrap().await.unwrap()).await });
     }
     block_on(async {
-        let (pool, driver) = aio::Pool::open_driven(builder()).await.unwrap();
+        let pool = builder().begin_open().unwrap().await.unwrap();
+        let driver = pool.driver().unwrap();
         let reactor = Reactor::new(driver.descriptor());
         let driving = async move {
             reactor.readable().await;
@@ -56,7 +57,8 @@ fn everywhere_with(builder: impl Fn() -> PoolBuilder, body: impl AsyncFn(aio::Po
         body(pool).await;
         driving.join().unwrap();
     });
-    let (pool, driver) = aio::Pool::driven(builder().open().unwrap()).unwrap();
+    let pool = builder().open().unwrap();
+    let driver = pool.driver().unwrap();
     let thread = thread::spawn(|| driver.run());
     block_on(body(pool));
     thread.join().unwrap();
@@ -74,9 +76,16 @@ fn sleeps(future: Pin<&mut impl Future>) {
     assert!(polled_once(future).is_none());
 }
 
+fn at_once() -> DemandOptions<'static> {
+    DemandOptions {
+        timeout: Some(Duration::ZERO),
+        ..DemandOptions::default()
+    }
+}
+
 /// Demands, follows and requirements that the server knows of.
-async fn standing(pool: &aio::Pool) -> String {
-    let stat = pool.stat().await.unwrap();
+async fn standing(pool: &Pool) -> String {
+    let stat = pool.begin_stat().unwrap().await.unwrap();
     let (_, rest) = stat.split_once("\"standing\":").unwrap();
     rest.split(',').next().unwrap().to_owned()
 }
@@ -84,36 +93,60 @@ async fn standing(pool: &aio::Pool) -> String {
 #[test]
 fn each_verb_is_awaited() {
     everywhere(async |pool| {
-        let mut events = pool.subscribe("", &[EventKind::Offered]).await.unwrap();
+        let mut events = pool.begin_subscribe("", &[EventKind::Offered]).unwrap().await.unwrap();
         assert_eq!(offer(&pool, "a", 10).await.unwrap(), 1);
         assert_eq!(offer(&pool, "b", LARGE).await.unwrap(), 2);
-        let object = pool.demand("name=b", None).await.unwrap();
+        let object = pool
+            .begin_demand("name=b", DemandOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         assert_eq!((object.len(), object[LARGE - 1]), (LARGE, 7));
-        assert_eq!(events.next_event().await.unwrap().unwrap().bytes, 10);
+        assert_eq!(events.begin_next().await.unwrap().unwrap().bytes, 10);
         assert_eq!(events.next().await.unwrap().unwrap().bytes, LARGE as u64);
 
-        let twice = pool.offer([("name", "a")], b"").await.unwrap_err();
+        let twice = pool
+            .begin_offer([("name", "a")], b"", OfferOptions::default())
+            .unwrap()
+            .await
+            .unwrap_err();
         assert_eq!(twice.code(), Code::AlreadyExists);
-        let absent = pool.demand("name=x", Some(Duration::ZERO)).await.unwrap_err();
+        let absent = pool.begin_demand("name=x", at_once()).unwrap().await.unwrap_err();
         assert_eq!(absent.code(), Code::NotFound);
-        let wrong = pool.follow("name==").await.unwrap_err();
+        let wrong = pool
+            .begin_follow("name==", FollowOptions::default())
+            .unwrap()
+            .await
+            .unwrap_err();
         assert_eq!(wrong.code(), Code::InvalidSelector);
 
-        let names = pool.list("").await.unwrap();
+        let names = listed(&pool).await;
         assert_eq!(names.iter().map(junctura::Entry::bytes).sum::<u64>(), 10 + LARGE as u64);
-        assert_eq!(pool.wanted([("name", "c")]).await.unwrap(), 0);
-        let bundle = pool.bundle().await.unwrap();
-        assert_eq!(pool.bundles("").await.unwrap().len(), 1);
-        bundle.leave().await.unwrap();
-        assert_eq!(bundle.wait().await.unwrap_err().code(), Code::Closed);
+        assert_eq!(pool.begin_wanted([("name", "c")], None).unwrap().await.unwrap(), 0);
+        let bundle = pool.begin_bundle().unwrap().await.unwrap();
+        assert_eq!(pool.begin_bundles(None, "").unwrap().await.unwrap().len(), 1);
+        bundle.begin_leave().unwrap().await.unwrap();
+        assert_eq!(bundle.begin_wait().await.unwrap_err().code(), Code::Closed);
 
         drop(object);
-        pool.flush().await.unwrap();
-        pool.sync().await.unwrap();
+        pool.begin_flush().unwrap().await.unwrap();
+        pool.begin_sync().unwrap().await.unwrap();
         let key = Target::key([("name", "a")]);
-        assert_eq!(pool.withdraw(key, WithdrawOptions::default()).await.unwrap(), 1);
-        assert_eq!(pool.retire("", WithdrawOptions::default()).await.unwrap(), 1);
-        events.stop().await.unwrap();
+        assert_eq!(
+            pool.begin_withdraw(key, WithdrawOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+            1
+        );
+        assert_eq!(
+            pool.begin_retire("", WithdrawOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+            1
+        );
+        events.begin_stop().unwrap().await.unwrap();
         assert_eq!(standing(&pool).await, "0");
     });
 }
@@ -129,13 +162,13 @@ fn a_follow_that_ends_by_itself_is_left_early() {
             ..FollowOptions::default()
         };
         for taken in 0..3 {
-            let mut follow = pool.follow_with(&until_live, "").await.unwrap();
+            let mut follow = pool.begin_follow("", until_live.clone()).unwrap().await.unwrap();
             for _ in 0..taken {
                 next_object(&mut follow).await;
             }
             // The server has ended it by now.
-            pool.sync().await.unwrap();
-            follow.stop().await.unwrap();
+            pool.begin_sync().unwrap().await.unwrap();
+            follow.begin_stop().unwrap().await.unwrap();
         }
     });
 }
@@ -150,7 +183,7 @@ fn streams_end_and_go_on() {
             until_live: true,
             ..FollowOptions::default()
         };
-        let mut follow = pool.follow_with(&until_live, "").await.unwrap();
+        let mut follow = pool.begin_follow("", until_live).unwrap().await.unwrap();
         let mut names = Vec::new();
         while let Some(item) = follow.next().await {
             if let Item::Object(object) = item.unwrap() {
@@ -164,17 +197,17 @@ fn streams_end_and_go_on() {
             cursor: Some(cursor),
             ..FollowOptions::default()
         };
-        let mut follow = pool.follow_with(&resumed, "").await.unwrap();
+        let mut follow = pool.begin_follow("", resumed).unwrap().await.unwrap();
         offer(&pool, "20", 100).await.unwrap();
         assert_eq!(next_object(&mut follow).await.get("name"), Some("20"));
-        follow.stop().await.unwrap();
-        let mut pages = pool.list_with(&junctura::ListOptions::default(), "").await.unwrap();
+        follow.begin_stop().unwrap().await.unwrap();
+        let mut pages = pool.begin_list("", ListOptions::default()).unwrap().await.unwrap();
         let mut entries = 0;
         while let Some(page) = pages.next().await {
             entries += page.unwrap().len();
         }
         assert_eq!(entries, 21);
-        assert!(pages.next_page().await.unwrap().is_none());
+        assert!(pages.begin_next().await.unwrap().is_none());
     });
 }
 
@@ -183,8 +216,8 @@ fn a_list_has_many_pages() {
     everywhere(async |pool| {
         let names: Vec<String> = (0..8_000).map(|number| format!("{number:0200}")).collect();
         let objects = names.iter().map(|name| ([("name", name.as_str())], b""));
-        assert_eq!(pool.offer_many(objects).await.unwrap().len(), names.len());
-        let listed = pool.list("").await.unwrap();
+        assert_eq!(pool.begin_offer_many(objects).await.unwrap().len(), names.len());
+        let listed = listed(&pool).await;
         assert!(listed.iter().map(|entry| entry.get("name").unwrap()).eq(&names));
     });
 }
@@ -192,19 +225,26 @@ fn a_list_has_many_pages() {
 #[test]
 fn what_came_and_was_not_taken_is_owed_again() {
     everywhere(async |pool| {
-        let kept = pool.require("").await.unwrap();
+        let kept = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         let once = OfferOptions {
             retention: Some(Retention::Released(1)),
             ..OfferOptions::default()
         };
         {
-            let mut demand = pin!(kept.demand("name=a", None));
+            let mut demand = pin!(kept.begin_demand("name=a", None).unwrap());
             sleeps(demand.as_mut());
-            pool.offer_with(once, [("name", "a")], &vec![1; LARGE]).await.unwrap();
+            pool.begin_offer([("name", "a")], &vec![1; LARGE], once)
+                .unwrap()
+                .await
+                .unwrap();
             // The server answers in order: it lies here, and nobody has it in his hands.
-            pool.sync().await.unwrap();
+            pool.begin_sync().unwrap().await.unwrap();
         }
-        assert_eq!(kept.demand("name=a", None).await.unwrap().len(), LARGE);
+        assert_eq!(kept.begin_demand("name=a", None).unwrap().await.unwrap().len(), LARGE);
     });
 }
 
@@ -216,24 +256,25 @@ fn a_member_that_is_cancelled_leaves_its_share_to_others() {
             window: Some(1),
             ..FollowOptions::default()
         };
-        let mut first = pool.follow_with(&one, "").await.unwrap();
+        let mut first = pool.begin_follow("", one.clone()).unwrap().await.unwrap();
         let mut second = pool
-            .join_with(&FollowOptions { group: None, ..one }, "workers")
+            .begin_join("workers", FollowOptions { group: None, ..one })
+            .unwrap()
             .await
             .unwrap();
-        assert!(matches!(first.next_item().await.unwrap(), Some(Item::Live)));
-        assert!(matches!(second.next_item().await.unwrap(), Some(Item::Live)));
-        sleeps(pin!(first.next_item()));
+        assert!(matches!(first.begin_next().await.unwrap(), Some(Item::Live)));
+        assert!(matches!(second.begin_next().await.unwrap(), Some(Item::Live)));
+        sleeps(pin!(first.begin_next()));
         offer(&pool, "a", 10).await.unwrap();
         offer(&pool, "b", 10).await.unwrap();
-        pool.sync().await.unwrap();
+        pool.begin_sync().unwrap().await.unwrap();
         // The wait was given up, and the item is still this member's: the next wait gives it.
         let held = next_object(&mut first).await;
         assert_eq!((held.get("name"), held.redelivered()), (Some("a"), false));
         drop(held);
         assert_eq!(next_object(&mut second).await.get("name"), Some("b"));
         offer(&pool, "c", 10).await.unwrap();
-        pool.sync().await.unwrap();
+        pool.begin_sync().unwrap().await.unwrap();
         drop(first);
         let moved = next_object(&mut second).await;
         assert_eq!(
@@ -247,22 +288,42 @@ fn a_member_that_is_cancelled_leaves_its_share_to_others() {
 #[test]
 fn what_is_given_up_leaves_nothing() {
     everywhere(async |pool| {
-        sleeps(pin!(pool.demand("name=a", None)));
+        sleeps(pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap()));
         // Answered by then or not.
-        drop(polled_once(pin!(pool.follow("name=a"))));
-        drop(polled_once(pin!(pool.require("name=a"))));
-        drop(polled_once(pin!(pool.subscribe("", &[]))));
-        drop(polled_once(pin!(pool.open_bundle(
-            "given/up",
-            &BundleOptions::default(),
-            [("space", "x")]
-        ))));
-        drop(pool.follow("name=a").await.unwrap());
-        drop(pool.require("name=a").await.unwrap());
-        drop(pool.subscribe("", &[]).await.unwrap());
-        drop(pool.bundle().await.unwrap());
+        drop(polled_once(pin!(
+            pool.begin_follow("name=a", FollowOptions::default()).unwrap()
+        )));
+        drop(polled_once(pin!(
+            pool.begin_require("name=a", RequireOptions::default()).unwrap()
+        )));
+        drop(polled_once(pin!(pool.begin_subscribe("", &[]).unwrap())));
+        drop(polled_once(pin!(
+            pool.begin_open_bundle("given/up", [("space", "x")], BundleOptions::default())
+                .unwrap()
+        )));
+        drop(
+            pool.begin_follow("name=a", FollowOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+        );
+        drop(
+            pool.begin_require("name=a", RequireOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+        );
+        drop(pool.begin_subscribe("", &[]).unwrap().await.unwrap());
+        drop(pool.begin_bundle().unwrap().await.unwrap());
         assert_eq!(standing(&pool).await, "0");
-        assert!(pool.bundles("").await.unwrap().iter().all(|bundle| bundle.openers == 0));
+        assert!(
+            pool.begin_bundles(None, "")
+                .unwrap()
+                .await
+                .unwrap()
+                .iter()
+                .all(|bundle| bundle.openers == 0)
+        );
         assert_eq!(offer(&pool, "a", 10).await.unwrap(), 1);
     });
 }
@@ -271,11 +332,18 @@ fn what_is_given_up_leaves_nothing() {
 #[test]
 fn who_is_not_polled_starves_nobody() {
     everywhere(async |pool| {
-        let mut forgotten = pin!(pool.demand("name=a", None));
+        let mut forgotten = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(forgotten.as_mut());
         offer(&pool, "a", LARGE).await.unwrap();
         offer(&pool, "b", LARGE).await.unwrap();
-        assert_eq!(pool.demand("name=b", None).await.unwrap().len(), LARGE);
+        assert_eq!(
+            pool.begin_demand("name=b", DemandOptions::default())
+                .unwrap()
+                .await
+                .unwrap()
+                .len(),
+            LARGE
+        );
         assert_eq!(forgotten.await.unwrap().len(), LARGE);
     });
 }
@@ -296,17 +364,26 @@ fn an_offer_that_waits_for_memory_is_made_whole_or_not_at_all() {
                 }
                 offered += 1;
             }
-            assert_eq!(pool.list("").await.unwrap().len(), offered, "the last one is not there");
-            pool.retire("name=0", WithdrawOptions::default()).await.unwrap();
+            assert_eq!(listed(&pool).await.len(), offered, "the last one is not there");
+            pool.begin_retire("name=0", WithdrawOptions::default())
+                .unwrap()
+                .await
+                .unwrap();
             offer(&pool, "last", 1 << 20).await.unwrap();
-            assert_eq!(pool.list("").await.unwrap().len(), offered);
+            assert_eq!(listed(&pool).await.len(), offered);
         },
     );
 }
 
 /// Returns when a lease waits for memory.
-async fn until_it_waits(pool: &aio::Pool) {
-    while !pool.stat().await.unwrap().contains("\"leases_waiting\":1") {}
+async fn until_it_waits(pool: &Pool) {
+    while !pool
+        .begin_stat()
+        .unwrap()
+        .await
+        .unwrap()
+        .contains("\"leases_waiting\":1")
+    {}
 }
 
 /// The outcome of the first, unless the second ends before.
@@ -327,14 +404,14 @@ fn memory_that_is_freed_is_waited_for() {
         || free().budget_bytes(4 << 20),
         async |pool| {
             let mut kept = Vec::new();
-            let mut next = Box::pin(pool.allocate(1 << 20));
+            let mut next = Box::pin(pool.begin_allocate(1 << 20).unwrap());
             loop {
                 let limit = pin!(until_it_waits(&pool));
                 match first(next.as_mut(), limit).await {
                     Some(memory) => kept.push(memory.unwrap()),
                     None => break,
                 }
-                next = Box::pin(pool.allocate(1 << 20));
+                next = Box::pin(pool.begin_allocate(1 << 20).unwrap());
             }
             assert!(!kept.is_empty());
             kept.pop();
@@ -354,14 +431,18 @@ fn what_takes_long_is_done_beside() {
             .checked(true)
     };
     everywhere_with(spilling, async |pool| {
-        let _kept = pool.require("").await.unwrap();
+        let _kept = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         for number in 0..16 {
             offer(&pool, &format!("{number:02}"), (1 << 20) + 1).await.unwrap();
         }
-        let mut follow = pool.follow("").await.unwrap();
+        let mut follow = pool.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         for number in 0..16 {
             // Wherever it is when it is given up: on its way, or in the making. It may be there already.
-            let made = { polled_once(pin!(follow.next_item())) };
+            let made = { polled_once(pin!(follow.begin_next())) };
             let object = match made {
                 Some(Ok(Some(Item::Object(object)))) => object,
                 _ => next_object(&mut follow).await,
@@ -371,49 +452,77 @@ fn what_takes_long_is_done_beside() {
         }
         drop(follow);
         {
-            let mut given_up = pin!(pool.demand("name=03", None));
+            let mut given_up = pin!(pool.begin_demand("name=03", DemandOptions::default()).unwrap());
             if polled_once(given_up.as_mut()).is_none() {
-                pool.sync().await.unwrap();
+                pool.begin_sync().unwrap().await.unwrap();
                 polled_once(given_up.as_mut());
             }
         }
-        assert_eq!(pool.demand("name=03", None).await.unwrap().len(), (1 << 20) + 1);
+        assert_eq!(
+            pool.begin_demand("name=03", DemandOptions::default())
+                .unwrap()
+                .await
+                .unwrap()
+                .len(),
+            (1 << 20) + 1
+        );
     });
 }
 
 #[test]
 fn bundles_are_filled_sealed_waited_for_and_aborted() {
     everywhere(async |pool| {
-        let bundle = pool.bundle().await.unwrap();
-        let staged = bundle.offer([("name", "b")], &vec![1; LARGE]).await.unwrap();
+        let bundle = pool.begin_bundle().unwrap().await.unwrap();
+        let staged = bundle
+            .begin_offer([("name", "b")], &vec![1; LARGE], OfferOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         let mut pipeline = bundle.pipeline(2).unwrap();
         for name in ["c", "d", "e"] {
-            pipeline.offer([("name", name)], b"small").await.unwrap();
+            pipeline
+                .begin_offer([("name", name)], b"small", OfferOptions::default())
+                .await
+                .unwrap();
         }
-        pipeline.flush().await.unwrap();
-        assert!(pool.list("").await.unwrap().is_empty());
-        let completed = bundle.seal().await.unwrap();
+        pipeline.begin_flush().await.unwrap();
+        assert!(listed(&pool).await.is_empty());
+        let completed = bundle.begin_seal().unwrap().await.unwrap();
         assert_eq!((completed.objects(), completed.version(staged)), (4, completed.first()));
 
         let two = BundleOptions {
             members: Some(2),
             ..BundleOptions::default()
         };
-        let mine = pool.open_bundle("step/6", &two, [("space", "x")]).await.unwrap();
-        let mut visible = Box::pin(mine.wait());
+        let mine = pool
+            .begin_open_bundle("step/6", [("space", "x")], two)
+            .unwrap()
+            .await
+            .unwrap();
+        let mut visible = Box::pin(mine.begin_wait());
         sleeps(visible.as_mut());
-        mine.offer([("name", "f")], b"").await.unwrap();
+        mine.begin_offer([("name", "f")], b"", OfferOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         sleeps(visible.as_mut());
-        mine.offer([("name", "g")], b"").await.unwrap();
+        mine.begin_offer([("name", "g")], b"", OfferOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         assert_eq!(visible.await.unwrap().objects(), 2);
 
-        let failed = pool.bundled(async |bundle| {
-            bundle.offer([("name", "h")], b"").await?;
-            bundle.offer([("unknown space", "h")], b"").await?;
-            pool.demand("name=a", Some(Duration::ZERO)).await.map(drop)
+        let failed = pool.begin_bundled(async |bundle| {
+            bundle
+                .begin_offer([("name", "h")], b"", OfferOptions::default())?
+                .await?;
+            bundle
+                .begin_offer([("unknown space", "h")], b"", OfferOptions::default())?
+                .await?;
+            pool.begin_demand("name=a", at_once())?.await.map(drop)
         });
         assert!(failed.await.is_err());
-        assert_eq!(pool.list("").await.unwrap().len(), 6);
+        assert_eq!(listed(&pool).await.len(), 6);
     });
 }
 
@@ -427,36 +536,43 @@ fn a_pipeline_keeps_to_its_window_and_tells_the_first_failure() {
             let bytes = if number % 20 == 0 { LARGE } else { 100 };
             let name = number.to_string();
             // What was not sent, since an earlier one has failed, is sent then.
-            while let Err(error) = pipeline.offer([("name", name.as_str())], &vec![7; bytes]).await {
+            while let Err(error) = pipeline
+                .begin_offer([("name", name.as_str())], &vec![7; bytes], OfferOptions::default())
+                .await
+            {
                 assert_eq!(error.code(), Code::AlreadyExists);
                 told += 1;
             }
             assert!(pipeline.outstanding() <= 4);
         }
-        pipeline.flush().await.unwrap();
-        assert_eq!((told, pool.list("").await.unwrap().len()), (1, 200));
+        pipeline.begin_flush().await.unwrap();
+        assert_eq!((told, listed(&pool).await.len()), (1, 200));
     });
 }
 
 #[test]
 fn requirements_are_told_what_they_will_not_get() {
     everywhere(async |pool| {
-        let mut requirement = pool.require("").await.unwrap();
+        let mut requirement = pool
+            .begin_require("", RequireOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         offer(&pool, "a", 10).await.unwrap();
-        let mut gap = Box::pin(requirement.gap());
+        let mut gap = Box::pin(requirement.begin_gap());
         sleeps(gap.as_mut());
         let force = WithdrawOptions {
             force: true,
             ..WithdrawOptions::default()
         };
-        pool.retire("", force).await.unwrap();
+        pool.begin_retire("", force).unwrap().await.unwrap();
         assert_eq!(gap.await.unwrap().reason, "withdrawn");
-        requirement.retract().await.unwrap();
+        requirement.begin_retract().unwrap().await.unwrap();
         let named = RequireOptions {
             name: Some("archive".to_owned()),
             ..RequireOptions::default()
         };
-        let requirement = pool.require_with(&named, "name=a/b").await.unwrap();
+        let requirement = pool.begin_require("name=a/b", named).unwrap().await.unwrap();
         assert_eq!(
             (requirement.name(), requirement.selector()),
             (Some("archive"), "name=a/b")
@@ -466,9 +582,9 @@ fn requirements_are_told_what_they_will_not_get() {
             requirement: Some("archive"),
             ..DemandOptions::default()
         };
-        drop(pool.demand_with(&through, "name=b").await.unwrap());
-        assert_eq!(pool.retract("archive").await.unwrap(), 0);
-        requirement.retract().await.unwrap();
+        drop(pool.begin_demand("name=b", through).unwrap().await.unwrap());
+        assert_eq!(pool.begin_retract("archive").unwrap().await.unwrap(), 0);
+        requirement.begin_retract().unwrap().await.unwrap();
     });
 }
 
@@ -495,48 +611,61 @@ fn arrays_go_from_ranks_to_ranks() {
                 retention: Some(Retention::ReleasedBy(Consumers::new(["reader"]).unwrap())),
                 ..OfferOptions::default()
             };
-            let mut early = pin!(pool.demand_array("name=t", None));
+            let mut early = pin!(pool.begin_demand_array("name=t", None).unwrap());
             sleeps(early.as_mut());
             let name = [("name", "t")];
-            pool.offer_piece_with(options(), &piece(1), name, &has(1))
+            pool.begin_offer_piece(&piece(1), name, &has(1), options())
                 .await
                 .unwrap();
             for (timeout, code) in [(0, Code::NotFound), (1, Code::Timeout)] {
                 let timeout = Some(Duration::from_millis(timeout));
-                let error = pool.demand_array("name=t", timeout).await.unwrap_err();
+                let error = pool.begin_demand_array("name=t", timeout).unwrap().await.unwrap_err();
                 assert_eq!(error.code(), code);
                 assert!(error.to_string().contains("of 2 pieces, rank 0 did not"), "{error}");
             }
             // The same again does no harm, before and after the array is complete; anything else does.
             for rank in [1, 0, 0, 1] {
-                pool.offer_piece_with(options(), &piece(rank), name, &has(rank))
+                pool.begin_offer_piece(&piece(rank), name, &has(rank), options())
                     .await
                     .unwrap();
-                let other = pool.offer_piece(&piece(1), name, &has(0)).await.unwrap_err();
+                let other = pool
+                    .begin_offer_piece(&piece(1), name, &has(0), OfferOptions::default())
+                    .await
+                    .unwrap_err();
                 assert_eq!(other.code(), Code::AlreadyExists);
             }
-            let array = early.await.unwrap();
+            let array = Arc::new(early.await.unwrap());
             assert_eq!(
                 (array.layout().shape(), array.object().get("name")),
                 (from.shape(), Some("t"))
             );
             for rank in 0..3 {
-                let mine = array.take(&Part::of(&to, rank)).await.unwrap();
+                let mine = array.begin_take(&Part::of(&to, rank)).unwrap().await.unwrap();
                 let extents = to.locals(rank)[0].extents.clone();
                 let first = (0..rank).map(|before| to.locals(before)[0].extents[1]).sum::<u64>();
                 let expected = (0..extents[1]).flat_map(|at| (0..2 * rows).map(move |row| value(row, first + at)));
                 assert!(mine.into_iter().eq(expected), "rank {rank}");
             }
-            let wrong = array.take(&Part::of(&layout("shape=700x1000"), 0)).await.unwrap_err();
+            let wrong = array
+                .begin_take(&Part::of(&layout("shape=700x1000"), 0))
+                .unwrap()
+                .await
+                .unwrap_err();
             assert_eq!(wrong.code(), Code::InvalidArgument);
             let none = Piece::new(&from, "u1".parse().unwrap(), 2);
             assert_eq!(
-                pool.offer_piece(&none, name, &[]).await.unwrap_err().code(),
+                pool.begin_offer_piece(&none, name, &[], OfferOptions::default())
+                    .await
+                    .unwrap_err()
+                    .code(),
                 Code::InvalidArgument
             );
             let other = layout("shape=6x10 grid=1x2");
             let late = Piece::new(&other, "u1".parse().unwrap(), 0);
-            let refused = pool.offer_piece(&late, name, &vec![0; late.bytes()]).await.unwrap_err();
+            let refused = pool
+                .begin_offer_piece(&late, name, &vec![0; late.bytes()], OfferOptions::default())
+                .await
+                .unwrap_err();
             assert!(
                 matches!(refused.code(), Code::Conflict | Code::AlreadyExists),
                 "{refused}"
@@ -548,21 +677,23 @@ fn arrays_go_from_ranks_to_ranks() {
 #[test]
 fn the_end_of_the_server_is_an_answer_for_all() {
     everywhere(async |pool| {
-        let mut follow = pool.follow("").await.unwrap();
+        let mut follow = pool.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         assert!(matches!(follow.next().await, Some(Ok(Item::Live))));
-        let mut demand = pin!(pool.demand("name=a", None));
+        let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(demand.as_mut());
-        sleeps(pin!(follow.next_item()));
-        pool.stop(None).await.unwrap();
+        sleeps(pin!(follow.begin_next()));
+        pool.begin_stop(None).unwrap().await.unwrap();
         assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
         let end = follow.next().await;
         assert!(
             matches!(&end, Some(Err(error)) if error.code() == Code::Disconnected),
             "{end:?}"
         );
-        assert_eq!(pool.sync().await.unwrap_err().code(), Code::Disconnected);
+        assert_eq!(pool.begin_sync().unwrap_err().code(), Code::Disconnected);
         assert_eq!(
-            pool.offer([("name", "a")], b"").await.unwrap_err().code(),
+            pool.begin_offer([("name", "a")], b"", OfferOptions::default())
+                .unwrap_err()
+                .code(),
             Code::Disconnected
         );
     });
@@ -571,27 +702,29 @@ fn the_end_of_the_server_is_an_answer_for_all() {
 #[test]
 fn a_pool_that_is_closed_tells_who_waits() {
     everywhere(async |pool| {
-        let mut demand = pin!(pool.demand("name=a", None));
+        let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
         sleeps(demand.as_mut());
-        pool.close().await.unwrap();
+        pool.begin_close().unwrap().await.unwrap();
         assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
     });
 }
 
 #[test]
 fn without_a_driver_nobody_waits_in_vain() {
-    let (pool, driver) = aio::Pool::driven(free().open().unwrap()).unwrap();
-    let mut demand = pin!(pool.demand("name=a", None));
+    let pool = free().open().unwrap();
+    let driver = pool.driver().unwrap();
+    let mut demand = pin!(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
     sleeps(demand.as_mut());
     drop(driver);
     assert_eq!(block_on(demand).unwrap_err().code(), Code::Unavailable);
-    assert_eq!(block_on(pool.sync()).unwrap_err().code(), Code::Unavailable);
-    // What needs no waiting goes on, and so does the pool within.
-    pool.blocking().sync(None).unwrap();
-    assert_eq!(
-        aio::Pool::of(pool.blocking().clone()).unwrap_err().code(),
-        Code::Unavailable
-    );
+    let synced = pool.begin_sync().unwrap();
+    assert_eq!(block_on(synced).unwrap_err().code(), Code::Unavailable);
+    // What blocks goes on, and a runtime of tokio's makes no driver where the program had one.
+    pool.sync(None).unwrap();
+    one_thread().block_on(async {
+        let synced = pool.begin_sync().unwrap();
+        assert_eq!(synced.await.unwrap_err().code(), Code::Unavailable);
+    });
 }
 
 #[test]
@@ -599,19 +732,19 @@ fn an_answer_of_a_plain_pool_is_awaited() {
     // Within tokio a driver is made by the first task that waits.
     let pool = free().open().unwrap();
     one_thread().block_on(async {
-        let late = pool.begin_demand("name=late", None).unwrap();
+        let late = pool.begin_demand("name=late", DemandOptions::default()).unwrap();
         let offered = tokio::spawn({
             let pool = pool.clone();
             async move {
                 let mut memory = pool.begin_allocate(LARGE).unwrap().await.unwrap();
                 memory.fill(7);
-                let offered = memory.begin_offer(OfferOptions::default(), [("name", "late")]);
+                let offered = memory.begin_offer([("name", "late")], OfferOptions::default());
                 offered.unwrap().await.unwrap()
             }
         });
         assert_eq!(late.await.unwrap()[LARGE - 1], 7);
         assert_eq!(offered.await.unwrap().sequence, 1);
-        let missing = pool.begin_demand("name=never", Some(Duration::ZERO)).unwrap();
+        let missing = pool.begin_demand("name=never", at_once()).unwrap();
         assert_eq!(missing.await.unwrap_err().code(), Code::NotFound);
     });
     // That runtime has ended: the next one makes its own.
@@ -619,18 +752,18 @@ fn an_answer_of_a_plain_pool_is_awaited() {
 
     // Elsewhere somebody has to read.
     let alone = free().open().unwrap();
-    let demand = alone.begin_demand("name=a", None).unwrap();
+    let demand = alone.begin_demand("name=a", DemandOptions::default()).unwrap();
     assert_eq!(block_on(demand).unwrap_err().code(), Code::Unavailable);
     // A loop of the program that watches the descriptor will do.
     let descriptor = alone.descriptor().unwrap();
     let looking = thread::spawn({
         let pool = alone.clone();
         move || {
-            while poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None).is_ok() && pool.look().is_ok() {}
+            while poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None).is_ok() && binding::look(&pool).is_ok() {}
         }
     });
     block_on(async {
-        let demand = alone.begin_demand("name=a", None).unwrap();
+        let demand = alone.begin_demand("name=a", DemandOptions::default()).unwrap();
         alone.offer([("name", "a")], b"payload").unwrap();
         assert_eq!(&demand.await.unwrap()[..], b"payload");
     });
@@ -644,7 +777,10 @@ fn a_task_is_woken_by_what_concerns_it_alone() {
     let counts: Vec<Arc<Wakes>> = (0..3).map(|_| Arc::default()).collect();
     let mut demands: Vec<_> = ["a", "b", "c"]
         .iter()
-        .map(|name| pool.begin_demand(Target::key([("name", *name)]), None).unwrap())
+        .map(|name| {
+            pool.begin_demand(Target::key([("name", *name)]), DemandOptions::default())
+                .unwrap()
+        })
         .collect();
     pool.descriptor().unwrap();
     for (demand, wakes) in demands.iter_mut().zip(&counts) {
@@ -675,9 +811,9 @@ impl Wake for Wakes {
 #[test]
 fn a_pool_outlives_the_runtime_of_its_driver() {
     let (first, second) = (one_thread(), one_thread());
-    let pool = first.block_on(aio::Pool::open(free())).unwrap();
+    let pool = first.block_on(free().begin_open().unwrap()).unwrap();
     first.block_on(offer(&pool, "a", 10)).unwrap();
-    let mut demand = Box::pin(pool.demand("name=b", None));
+    let mut demand = Box::pin(pool.begin_demand("name=b", DemandOptions::default()).unwrap());
     sleeps(demand.as_mut());
     drop(first);
     second.block_on(async {
@@ -689,7 +825,7 @@ fn a_pool_outlives_the_runtime_of_its_driver() {
 #[test]
 fn threads_and_tasks_share_a_pool() {
     everywhere(async |pool| {
-        let blocking = pool.blocking().clone();
+        let blocking = pool.clone();
         let thread = thread::spawn(move || {
             for number in 0..200 {
                 let name = format!("from a thread {number}");
@@ -701,7 +837,10 @@ fn threads_and_tasks_share_a_pool() {
         for number in 0..200 {
             offer(&pool, &format!("from a task {number}"), 10).await.unwrap();
             let name = format!("from a thread {number}");
-            pool.demand(Target::key([("name", name.as_str())]), None).await.unwrap();
+            pool.begin_demand(Target::key([("name", name.as_str())]), DemandOptions::default())
+                .unwrap()
+                .await
+                .unwrap();
         }
         thread.join().unwrap();
     });
@@ -710,23 +849,25 @@ fn threads_and_tasks_share_a_pool() {
 #[test]
 fn futures_may_move_between_threads() {
     fn may_move<T: Send>(_: &T) {}
-    let (pool, _driver) = aio::Pool::driven(free().open().unwrap()).unwrap();
+    let pool = free().open().unwrap();
+    let _driver = pool.driver().unwrap();
     may_move(&pool);
-    may_move(&pool.demand("name=a", None));
-    may_move(&pool.follow(""));
-    may_move(&pool.offer([("name", "a")], b""));
-    may_move(&pool.offer_many([([("name", "a")], b"")]));
-    may_move(&pool.list(""));
-    may_move(&pool.bundle());
+    may_move(&pool.begin_demand("name=a", DemandOptions::default()).unwrap());
+    may_move(&pool.begin_follow("", FollowOptions::default()).unwrap());
+    may_move(&pool.begin_offer([("name", "a")], b"", OfferOptions::default()).unwrap());
+    may_move(&pool.begin_offer_many([([("name", "a")], b"")]));
+    may_move(&pool.begin_list("", ListOptions::default()).unwrap());
+    may_move(&listed(&pool));
+    may_move(&pool.begin_bundle().unwrap());
     let layout = Arc::new("shape=3".parse().unwrap());
     let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
-    may_move(&pool.offer_piece(&piece, [("name", "b")], &[1, 2, 3]));
-    may_move(&pool.demand_array("name=b", None));
-    may_move(&pool.sync());
-    may_move(&pool.close());
+    may_move(&pool.begin_offer_piece(&piece, [("name", "b")], &[1, 2, 3], OfferOptions::default()));
+    may_move(&pool.begin_demand_array("name=b", None).unwrap());
+    may_move(&pool.begin_sync().unwrap());
+    may_move(&pool.begin_close().unwrap());
     let waits_for_a_follow = async || {
-        let mut follow = pool.follow("").await?;
-        follow.next_item().await
+        let mut follow = pool.begin_follow("", FollowOptions::default())?.await?;
+        follow.begin_next().await
     };
     may_move(&waits_for_a_follow());
 }

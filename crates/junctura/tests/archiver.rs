@@ -36,7 +36,7 @@ fn what_one_could_not_archive_stays_for_the_next() {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
     };
-    pool.offer_with(once, [("name", "a")], b"kept").unwrap();
+    pool.offer_with([("name", "a")], b"kept", once).unwrap();
     let (without, with) = (store_of(&pool, |name| name == "free"), store_of(&pool, |_| true));
     let archive = |store| {
         let mut archiver = Archiver::new(&pool, store, "", &what_is_there()).unwrap();
@@ -106,8 +106,8 @@ fn what_the_store_has_already_is_said_to_lie_in_its_own_commit() {
             name: Some("archive".to_owned()),
             ..RequireOptions::default()
         };
-        let requirement = pool.require_with(&named, "").unwrap();
-        pool.offer_with(until_archived(), [("name", name)], b"payload").unwrap();
+        let requirement = pool.require_with("", named).unwrap();
+        pool.offer_with([("name", name)], b"payload", until_archived()).unwrap();
         let object = requirement.demand(format!("name={name}").as_str(), None).unwrap();
         let mut writer = store.writer().unwrap();
         let attributes = object.attributes();
@@ -125,7 +125,7 @@ fn what_the_store_has_already_is_said_to_lie_in_its_own_commit() {
     assert!(locations[0].ends_with(" commit 2"), "{locations:?}");
 
     archives_and_dies("b");
-    pool.offer_with(until_archived(), [("name", "new")], b"payload")
+    pool.offer_with([("name", "new")], b"payload", until_archived())
         .unwrap();
     let (mut objects, flushed, locations) = told_of(&pool, &store);
     objects.sort();
@@ -174,7 +174,7 @@ fn what_cannot_be_archived_keeps_nothing_else_from_it() {
         schema: Some("other"),
         ..OfferOptions::default()
     };
-    pool.offer_with(other(), [("name", "of no schema")], b"").unwrap();
+    pool.offer_with([("name", "of no schema")], b"", other()).unwrap();
     offer_unarchivable(&pool, "bad");
     pool.offer([("name", "good")], b"payload").unwrap();
     // What begins like an array and is none is any bytes.
@@ -287,8 +287,8 @@ fn records_are_those_of_the_store_also_where_it_orders_other_attributes() {
         ..OfferOptions::default()
     };
     let given = [("name", "a"), ("count", "7"), ("unit", "K, of \"air\"")];
-    pool.offer_with(options(), given, b"payload").unwrap();
-    pool.offer_with(options(), [("name", "b")], b"").unwrap();
+    pool.offer_with(given, b"payload", options()).unwrap();
+    pool.offer_with([("name", "b")], b"", options()).unwrap();
     let listed = |theirs: &str| {
         let with_theirs = Pool::builder().schema_yaml(schema_with(theirs)).open().unwrap();
         let store = store_of(&with_theirs, |_| true);

@@ -270,7 +270,7 @@ fn an_array_leaves_as_it_came() {
     };
     for rank in 0..6 {
         let piece = Piece::new(&from, element("u4"), rank);
-        pool.offer_piece_with(options(), &piece, [("name", "t")], &numbers(&from, rank))
+        pool.offer_piece_with(&piece, [("name", "t")], &numbers(&from, rank), options())
             .unwrap();
     }
     for (client, left) in [
@@ -322,7 +322,7 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
         for byte in &mut mine {
             *byte ^= epoch.unwrap_or(0) as u8;
         }
-        pool.offer_piece_with(options(), &piece, attributes, &mine)
+        pool.offer_piece_with(&piece, attributes, &mine, options())
     };
     assert_eq!(offer(None, 0).unwrap_err().code(), Code::InvalidArgument);
     let mut piece = Piece::new(&from, element("u4"), 0);
@@ -362,7 +362,7 @@ fn an_array_without_elements_is_one() {
         incomplete: true,
         ..ListOptions::default()
     };
-    assert_eq!(pool.list_with(&incomplete, "").unwrap().count(), 1);
+    assert_eq!(pool.list_with("", incomplete).unwrap().into_iter().count(), 1);
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_head_that_claims_a_huge_array_costs_no_memory() {
         ..OfferOptions::default()
     };
     let named = [("piece_of", "free{space=default}{}{name=t}"), ("rank", "0")];
-    pool.offer_with(piece, named, &[7; 8]).unwrap();
+    pool.offer_with(named, &[7; 8], piece).unwrap();
     assert_eq!(whole().code(), Code::InvalidArgument, "its piece is shorter");
     let shape = [Given::Text(HUGE)];
     let plain = [

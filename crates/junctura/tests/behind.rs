@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    Code, Consumers, Cursor, Follow, FollowOptions, Given, Item, ListOptions, Object, OfferOptions, Pool,
-    RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions,
+    Code, Consumers, Cursor, DemandOptions, DemandSource, Entry, Follow, FollowOptions, Given, Item, ListOptions,
+    Object, OfferOptions, Pool, RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions,
 };
 use junctura_store::{Layout, Store};
 use junctura_transport::Interest;
@@ -267,7 +267,7 @@ fn a_list_has_both_in_one_order_and_each_key_once() {
         ..ListOptions::default()
     };
     // Versions of one object may differ in it.
-    assert_eq!(reader.list_with(&refused, "").unwrap_err().code(), Code::Unsupported);
+    assert_eq!(reader.list_with("", refused).unwrap_err().code(), Code::Unsupported);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_follow_begins_in_the_store_and_goes_on_live() {
     assert_eq!(some_of(&mut follow, 2), "gh");
     assert!(follow.try_next().unwrap().is_none());
     // The store alone, the pool alone, and neither.
-    let only = |selector: &str| all_of(&mut reader.follow_with(&until_live(None), selector).unwrap());
+    let only = |selector: &str| all_of(&mut reader.follow_with(selector, until_live(None)).unwrap());
     assert_eq!(
         (only("name=a/c"), only("name=b"), only("name=x")),
         ("ac|".into(), "b|".into(), "|".into())
@@ -327,7 +327,7 @@ fn what_goes_before_it_was_given_comes_from_the_store_and_what_is_nowhere_is_a_g
     };
     junction.offer("a");
     let reader = junction.reader();
-    let mut follow = reader.follow_with(&options, "").unwrap();
+    let mut follow = reader.follow_with("", options).unwrap();
     let held = follow.next_item().unwrap().unwrap(); // the window is full
     junction.offer_archive_withdraw("bc");
     junction.offer("d");
@@ -346,7 +346,7 @@ fn among_what_was_there_a_gap_is_filled_in_its_place() {
     };
     junction.offer("abcd");
     let reader = junction.reader();
-    let mut follow = reader.follow_with(&options, "").unwrap();
+    let mut follow = reader.follow_with("", options).unwrap();
     let held = follow.next_item().unwrap().unwrap();
     junction.archive("bc");
     junction.withdraw("bc");
@@ -368,7 +368,7 @@ fn a_cursor_goes_on_after_what_has_left_the_pool_since() {
     junction.offer_archive_withdraw("c");
     junction.offer("d");
     // In the order in which they became visible.
-    let mut resumed = reader.follow_with(&until_live(cursor.clone()), "").unwrap();
+    let mut resumed = reader.follow_with("", until_live(cursor.clone())).unwrap();
     assert_eq!(all_of(&mut resumed), "|ybxcd");
     // Not only until it is live: the last of them from the store.
     junction.archive("d");
@@ -377,7 +377,7 @@ fn a_cursor_goes_on_after_what_has_left_the_pool_since() {
         cursor,
         ..FollowOptions::default()
     };
-    let mut resumed = reader.follow_with(&options, "").unwrap();
+    let mut resumed = reader.follow_with("", options).unwrap();
     assert_eq!(some_of(&mut resumed, 6), "|ybxcd");
     junction.offer("e");
     assert_eq!(some_of(&mut resumed, 1), "e");
@@ -399,7 +399,7 @@ fn what_the_pool_keeps_back_is_not_overtaken_by_the_store() {
     drop(follow);
     junction.offer("bc");
     junction.offer_archive_withdraw("d");
-    let mut resumed = reader.follow_with(&options, "").unwrap();
+    let mut resumed = reader.follow_with("", options).unwrap();
     assert_eq!(some_of(&mut resumed, 1), "|");
     let held = resumed.next_item().unwrap(); // b, and the window is full
     assert!(resumed.try_next().unwrap().is_none());
@@ -429,7 +429,7 @@ fn a_release_lets_the_store_go_on() {
     drop(follow);
     junction.offer("b");
     junction.offer_archive_withdraw("cd");
-    let mut resumed = reader.follow_with(&options, "").unwrap();
+    let mut resumed = reader.follow_with("", options).unwrap();
     assert_eq!(some_of(&mut resumed, 1), "|");
     let held = resumed.next_item().unwrap();
     assert!(resumed.try_next().unwrap().is_none());
@@ -450,7 +450,7 @@ fn a_cursor_among_what_was_there_goes_on_there() {
         let first = some_of(&mut follow, already);
         let cursor = cursor_of(&follow);
         drop(follow);
-        let rest = all_of(&mut reader.follow_with(&until_live(cursor), "").unwrap());
+        let rest = all_of(&mut reader.follow_with("", until_live(cursor)).unwrap());
         assert_eq!(first + &rest, "abcde|");
     }
 }
@@ -478,13 +478,13 @@ fn a_cursor_of_an_earlier_server_goes_on_in_the_store() {
     let reader = junction.reader();
     let said: Vec<String> = cursors
         .iter()
-        .map(|cursor| all_of(&mut reader.follow_with(&until_live(cursor.clone()), "").unwrap()))
+        .map(|cursor| all_of(&mut reader.follow_with("", until_live(cursor.clone())).unwrap()))
         .collect();
     assert_eq!(said, ["bcde|", "de|"]);
     // A server without a store knows nothing of it.
     let error = junction
         .served
-        .follow_with(&until_live(cursors[1].clone()), "")
+        .follow_with("", until_live(cursors[1].clone()))
         .unwrap_err();
     assert_eq!(error.code(), Code::Expired);
 }
@@ -508,8 +508,8 @@ fn an_order_by_an_attribute_of_the_key_is_kept() {
         ..until_live(None)
     };
     let reader = junction.reader();
-    assert_eq!(all_of(&mut reader.follow_with(&by("name"), "").unwrap()), "abcd|");
-    assert_eq!(all_of(&mut reader.follow_with(&by("space"), "").unwrap()), "cdab|");
+    assert_eq!(all_of(&mut reader.follow_with("", by("name")).unwrap()), "abcd|");
+    assert_eq!(all_of(&mut reader.follow_with("", by("space")).unwrap()), "cdab|");
 }
 
 #[test]
@@ -527,14 +527,71 @@ fn a_store_that_means_something_else_is_refused() {
 }
 
 #[test]
-fn who_must_not_wait_is_told_so() {
+fn a_request_that_does_not_wait_looks_into_the_store_when_it_is_asked() {
     let junction = Junction::new();
+    junction.offer_archive_withdraw("a");
+    junction.offer("b");
     let reader = junction.reader();
-    assert_eq!(reader.begin_demand("", None).unwrap_err().code(), Code::Unsupported);
-    assert_eq!(
-        reader.begin_list(&ListOptions::default(), "").unwrap_err().code(),
-        Code::Unsupported
-    );
+    let mut demand = reader.begin_demand("name=a", DemandOptions::default()).unwrap();
+    assert_eq!(&until(|| demand.try_take())[..], payload_of("a").as_bytes());
+    let mut list = reader.begin_list("", ListOptions::default()).unwrap();
+    let archived: Vec<bool> = until(|| list.try_take())
+        .entries()
+        .unwrap()
+        .iter()
+        .map(Entry::is_archived)
+        .collect();
+    assert_eq!(archived, [true, false]);
+
+    // What neither has is waited for in the pool; the wait began before the look into the store.
+    let mut late = reader.begin_demand("name=c", DemandOptions::default()).unwrap();
+    assert!(late.wait_within(Duration::from_millis(1)).unwrap().is_none());
+    junction.offer("c");
+    assert_eq!(&late.wait().unwrap()[..], payload_of("c").as_bytes());
+
+    let only = |source| DemandOptions {
+        timeout: Some(Duration::ZERO),
+        source,
+        ..DemandOptions::default()
+    };
+    let stored = reader.demand_with("name=a", only(DemandSource::Store)).unwrap();
+    assert_eq!(stored.transport(), Transport::Store);
+    for (name, source) in [("name=a", DemandSource::Pool), ("name=b", DemandSource::Store)] {
+        let missing = reader.demand_with(name, only(source)).unwrap_err();
+        assert_eq!(missing.code(), Code::NotFound);
+    }
+}
+
+#[test]
+fn an_offer_that_does_not_wait_is_refused_where_the_store_has_its_key() {
+    let served = Pool::builder().schema("free").open().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive").display().to_string();
+    let store = Store::create_url(&path, &served.schemas().unwrap(), &Layout::default()).unwrap();
+    let mut writer = store.writer().unwrap();
+    writer.archive([("name", "a")], b"payload").unwrap();
+    writer.flush().unwrap();
+    let producer = Pool::builder().url(served.url()).store(path).open().unwrap();
+    // Whether the payload needs memory or not.
+    for bytes in [10, 1 << 18] {
+        let refused = producer.begin_offer([("name", "a")], &vec![0; bytes], OfferOptions::default());
+        assert_eq!(refused.unwrap().wait().unwrap_err().code(), Code::AlreadyExists);
+        let memory = producer.allocate(bytes).unwrap();
+        let refused = memory.begin_offer([("name", "a")], OfferOptions::default());
+        assert_eq!(refused.unwrap().wait().unwrap_err().code(), Code::AlreadyExists);
+        let name = format!("b {bytes}");
+        let offered = producer.begin_offer([("name", name.as_str())], &vec![0; bytes], OfferOptions::default());
+        assert!(offered.unwrap().wait().is_ok());
+    }
+}
+
+/// What `take` gives, once it gives something.
+fn until<T>(mut take: impl FnMut() -> junctura::Result<Option<T>>) -> T {
+    loop {
+        if let Some(taken) = take().unwrap() {
+            return taken;
+        }
+    }
 }
 
 /// Objects stay until they are archived, and no longer; whoever follows, whenever it comes, gets each of them once.
@@ -546,7 +603,7 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
         name: Some("archive".to_owned()),
         ..RequireOptions::default()
     };
-    let requirement = junction.served.require_with(&named, "").unwrap();
+    let requirement = junction.served.require_with("", named).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut held = Vec::new();
@@ -578,7 +635,7 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
                         window: Some(1 << number),
                         ..FollowOptions::default()
                     };
-                    let mut follow = reader.follow_with(&options, "").unwrap();
+                    let mut follow = reader.follow_with("", options).unwrap();
                     let (mut there, mut live) = (Vec::new(), Vec::new());
                     while there.len() + live.len() < OBJECTS {
                         match follow.next_within(Duration::from_secs(20)).unwrap().unwrap() {
@@ -604,7 +661,7 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
         for name in &all {
             junction
                 .served
-                .offer_with(options.clone(), [("name", name.as_str())], b"")
+                .offer_with([("name", name.as_str())], b"", options.clone())
                 .unwrap();
         }
         for follower in followers {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use junctura::{BundleOptions, BundleState, Code, EventKind, Item, ListOptions, Pool, Result};
+use junctura::{BundleOptions, BundleState, Code, DemandOptions, EventKind, Item, ListOptions, Pool, Result};
 
 fn pool() -> Pool {
     Pool::builder().schema("free").open().unwrap()
@@ -36,7 +36,7 @@ fn producers_that_share_a_bundle_are_seen_at_one_point() {
                 let large = &large;
                 scope.spawn(move || {
                     let pool = Pool::builder().url(&url).schema("free").open().unwrap();
-                    let bundle = pool.open_bundle("b", &shared(PRODUCERS * EACH), NOTHING).unwrap();
+                    let bundle = pool.open_bundle("b", NOTHING, shared(PRODUCERS * EACH)).unwrap();
                     let members: Vec<_> = (0..EACH)
                         .map(|number| {
                             let name = format!("{number:03}-{producer}");
@@ -116,15 +116,15 @@ fn many_are_offered_without_awaiting_each() {
 #[test]
 fn errors_say_what_is_wrong() {
     let pool = pool();
-    let bundle = pool.open_bundle("b", &shared(2), NOTHING).unwrap();
-    assert_eq!(code(pool.open_bundle("b", &shared(3), NOTHING)), Code::Conflict);
+    let bundle = pool.open_bundle("b", NOTHING, shared(2)).unwrap();
+    assert_eq!(code(pool.open_bundle("b", NOTHING, shared(3))), Code::Conflict);
     assert_eq!(
-        code(pool.open_bundle("b//c", &shared(3), NOTHING)),
+        code(pool.open_bundle("b//c", NOTHING, shared(3))),
         Code::InvalidArgument
     );
     assert_eq!(code(bundle.seal()), Code::Conflict);
     assert_eq!(code(bundle.wait(Some(Duration::ZERO))), Code::Timeout);
-    let inner = pool.open_bundle("b/inner", &shared(1), NOTHING).unwrap();
+    let inner = pool.open_bundle("b/inner", NOTHING, shared(1)).unwrap();
     bundle.offer([("name", "x")], b"").unwrap();
     assert_eq!(code(bundle.offer([("name", "y")], b"")), Code::BundleFull);
     assert_eq!(code(inner.offer([("name", "x")], b"")), Code::Conflict);
@@ -134,14 +134,14 @@ fn errors_say_what_is_wrong() {
     assert_eq!(bundle.completed().unwrap().unwrap().objects(), 2);
     assert_eq!(code(bundle.offer([("name", "w")], b"")), Code::BundleClosed);
     assert_eq!(code(bundle.abort()), Code::BundleClosed);
-    assert_eq!(code(pool.open_bundle("b", &shared(2), NOTHING)), Code::BundleClosed);
+    assert_eq!(code(pool.open_bundle("b", NOTHING, shared(2))), Code::BundleClosed);
 }
 
 #[test]
 fn what_is_nested_has_versions_when_the_bundle_around_it_is_sealed() {
     let pool = pool();
-    let outer = pool.open_bundle("a", &BundleOptions::default(), NOTHING).unwrap();
-    let inner = pool.open_bundle("a/b", &BundleOptions::default(), NOTHING).unwrap();
+    let outer = pool.open_bundle("a", NOTHING, BundleOptions::default()).unwrap();
+    let inner = pool.open_bundle("a/b", NOTHING, BundleOptions::default()).unwrap();
     let member = inner.offer([("name", "x")], b"").unwrap();
     let sealed = inner.seal().unwrap();
     assert_eq!(
@@ -159,8 +159,8 @@ fn what_is_nested_has_versions_when_the_bundle_around_it_is_sealed() {
 fn an_abort_is_told_to_the_others() {
     let pool = pool();
     let (mine, yours) = (
-        pool.open_bundle("b", &BundleOptions::default(), NOTHING).unwrap(),
-        pool.open_bundle("b", &BundleOptions::default(), NOTHING).unwrap(),
+        pool.open_bundle("b", NOTHING, BundleOptions::default()).unwrap(),
+        pool.open_bundle("b", NOTHING, BundleOptions::default()).unwrap(),
     );
     mine.offer([("name", "x")], &vec![0; 9000]).unwrap();
     yours.offer([("name", "y")], b"").unwrap();
@@ -168,7 +168,7 @@ fn an_abort_is_told_to_the_others() {
     assert_eq!(code(yours.wait(None)), Code::Closed);
     assert_eq!(code(mine.wait(None)), Code::Closed);
     assert_eq!(code(yours.offer([("name", "y")], b"")), Code::Closed);
-    let again = pool.open_bundle("b", &shared(1), NOTHING).unwrap();
+    let again = pool.open_bundle("b", NOTHING, shared(1)).unwrap();
     again.offer([("name", "x")], b"").unwrap();
     assert_eq!(again.wait(None).unwrap().objects(), 1);
 }
@@ -178,10 +178,10 @@ fn what_a_producer_leaves_behind_another_completes() {
     let pool = pool();
     let url = pool.url().to_owned();
     let first = Pool::builder().url(&url).schema("free").open().unwrap();
-    let bundle = first.open_bundle("b", &shared(2), NOTHING).unwrap();
+    let bundle = first.open_bundle("b", NOTHING, shared(2)).unwrap();
     bundle.offer([("name", "x")], &vec![8; 50_000]).unwrap();
     first.close();
-    let bundle = pool.open_bundle("b", &shared(2), NOTHING).unwrap();
+    let bundle = pool.open_bundle("b", NOTHING, shared(2)).unwrap();
     bundle.offer([("name", "y")], b"").unwrap();
     assert_eq!(bundle.wait(None).unwrap().objects(), 2);
     assert_eq!(&pool.demand("name=x", None).unwrap()[..], vec![8; 50_000]);
@@ -195,7 +195,7 @@ fn an_orphan_is_aborted_and_the_event_says_what_was_missing() {
         .open()
         .unwrap();
     let mut events = pool.subscribe("", &[EventKind::Aborted]).unwrap();
-    let bundle = pool.open_bundle("b", &shared(5), NOTHING).unwrap();
+    let bundle = pool.open_bundle("b", NOTHING, shared(5)).unwrap();
     bundle.offer([("name", "x")], b"").unwrap();
     drop(bundle);
     let name = events.next_event().unwrap().unwrap().bundle.unwrap();
@@ -210,9 +210,9 @@ fn an_orphan_is_aborted_and_the_event_says_what_was_missing() {
 fn bundles_are_found_by_what_they_are_about() {
     let pool = pool();
     let six = pool
-        .open_bundle("step/6", &BundleOptions::default(), [("space", "six")])
+        .open_bundle("step/6", [("space", "six")], BundleOptions::default())
         .unwrap();
-    let _nine = pool.open_bundle("step/9", &shared(7), [("space", "nine")]).unwrap();
+    let _nine = pool.open_bundle("step/9", [("space", "nine")], shared(7)).unwrap();
     six.offer([("name", "t")], b"12345").unwrap();
     pool.offer([("name", "plain")], b"").unwrap();
     let found = pool.bundles("space=nine").unwrap();
@@ -230,13 +230,21 @@ fn bundles_are_found_by_what_they_are_about() {
         incomplete: true,
         ..ListOptions::default()
     };
-    let entries = pool.list_with(&incomplete, "").unwrap().next().unwrap().unwrap();
+    let entries = pool.list_with("", incomplete).unwrap().next_page().unwrap().unwrap();
     let staged: Vec<_> = entries
         .iter()
         .map(|entry| (entry.get("name").unwrap(), entry.staged_in()))
         .collect();
     assert_eq!(staged, [("plain", None), ("t", Some(all[0].number))]);
-    let object = pool.demand_incomplete("name=t", None).unwrap();
+    let object = pool
+        .demand_with(
+            "name=t",
+            DemandOptions {
+                incomplete: true,
+                ..DemandOptions::default()
+            },
+        )
+        .unwrap();
     assert!(object.is_staged());
     assert_eq!(&object[..], b"12345");
     assert_eq!(code(pool.demand("name=t", Some(Duration::ZERO))), Code::NotFound);
@@ -246,7 +254,7 @@ fn bundles_are_found_by_what_they_are_about() {
         bundle: Some("step/6"),
         ..ListOptions::default()
     };
-    let entries = pool.list_with(&of_bundle, "").unwrap().next().unwrap().unwrap();
+    let entries = pool.list_with("", of_bundle).unwrap().next_page().unwrap().unwrap();
     assert_eq!((entries.len(), entries[0].staged_in()), (1, None));
     assert_eq!(pool.bundles("space=six").unwrap()[0].first, Some(entries[0].version()));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use junctura::{
     Ack, Archived, BundleOptions, Code, DemandOptions, Durability, Item, Object, OfferOptions, Pool, RequireOptions,
-    Requirement, Retention, Version, aio,
+    Requirement, Retention, Version,
 };
 
 const LARGE: usize = 1 << 18;
@@ -19,7 +19,7 @@ fn world() -> (Pool, Requirement) {
         name: Some("archive".to_owned()),
         ..RequireOptions::default()
     };
-    let requirement = pool.require_with(&named, "").unwrap();
+    let requirement = pool.require_with("", named).unwrap();
     (pool, requirement)
 }
 
@@ -49,7 +49,7 @@ fn a_pipeline_acknowledges_what_is_archived() {
     let mut pipeline = pool.pipeline(8).unwrap();
     for name in ["a", "b"] {
         pipeline
-            .offer_with(durable(), [("name", name)], &vec![7; LARGE])
+            .offer_with([("name", name)], &vec![7; LARGE], durable())
             .unwrap();
     }
     pipeline.push().unwrap();
@@ -74,8 +74,8 @@ fn acknowledgements_keep_the_order_of_the_offers() {
         .pipeline(8)
         .unwrap()
         .on_ack(move |ack| noted.lock().unwrap().push(ack));
-    pipeline.offer_with(durable(), [("name", "a")], b"").unwrap();
-    pipeline.offer_with(durable(), [("name", "b")], b"").unwrap();
+    pipeline.offer_with([("name", "a")], b"", durable()).unwrap();
+    pipeline.offer_with([("name", "b")], b"", durable()).unwrap();
     pipeline.offer([("name", "a")], b"refused").unwrap();
     pipeline.offer([("name", "c")], b"in memory").unwrap();
     pipeline.push().unwrap();
@@ -103,7 +103,7 @@ fn what_cannot_be_archived_fails_and_the_others_go_on() {
     let (pool, requirement) = world();
     let mut pipeline = pool.pipeline(2).unwrap();
     for name in ["a", "b"] {
-        pipeline.offer_with(durable(), [("name", name)], b"").unwrap();
+        pipeline.offer_with([("name", name)], b"", durable()).unwrap();
     }
     pipeline.push().unwrap();
     let (a, b) = (next(&requirement, "a"), next(&requirement, "b"));
@@ -131,7 +131,7 @@ fn who_turns_away_from_a_pipeline_is_not_answered() {
     for round in 0..3 {
         let name = format!("{round}");
         let mut pipeline = pool.pipeline(2).unwrap();
-        pipeline.offer_with(durable(), [("name", name.as_str())], b"").unwrap();
+        pipeline.offer_with([("name", name.as_str())], b"", durable()).unwrap();
         drop(pipeline);
         let object = next(&requirement, &name);
         if round == 1 {
@@ -170,14 +170,14 @@ fn many_of_a_small_window_are_archived() {
     for number in 0..OBJECTS {
         let bytes = if number % 10 == 0 { LARGE } else { 100 };
         pipeline
-            .offer_with(once.clone(), [("name", number.to_string().as_str())], &vec![7; bytes])
+            .offer_with([("name", number.to_string().as_str())], &vec![7; bytes], once.clone())
             .unwrap();
         assert!(pipeline.outstanding() <= 4);
     }
     pipeline.flush().unwrap();
     archiver.join().unwrap();
     pool.retract("archive").unwrap();
-    let error = pool.offer_with(durable(), [("name", "x")], b"").unwrap_err();
+    let error = pool.offer_with([("name", "x")], b"", durable()).unwrap_err();
     assert_eq!(error.code(), Code::Io, "nobody archives any more");
 }
 
@@ -185,19 +185,19 @@ fn many_of_a_small_window_are_archived() {
 fn an_offer_that_is_asked_for_is_answered_when_it_is_archived() {
     let (pool, requirement) = world();
     let memory = pool.allocate(LARGE).unwrap();
-    let mut pending = memory.begin_offer(durable(), [("name", "a")]).unwrap();
+    let mut pending = memory.begin_offer([("name", "a")], durable()).unwrap();
     let object = next(&requirement, "a");
     pool.sync(Some(Duration::from_mins(1))).unwrap();
-    assert!(pending.take().unwrap().is_none());
+    assert!(pending.try_take().unwrap().is_none());
     archived(&requirement, object);
     pool.sync(None).unwrap();
-    assert_eq!(pending.take().unwrap().unwrap().sequence, 1);
+    assert_eq!(pending.try_take().unwrap().unwrap().sequence, 1);
     let memory = pool.allocate(10).unwrap();
-    let mut pending = memory.begin_offer(durable(), [("name", "b")]).unwrap();
+    let mut pending = memory.begin_offer([("name", "b")], durable()).unwrap();
     let object = next(&requirement, "b");
     drop(object);
     pool.sync(None).unwrap();
-    assert_eq!(pending.take().unwrap_err().code(), Code::Io);
+    assert_eq!(pending.try_take().unwrap_err().code(), Code::Io);
 }
 
 #[test]
@@ -206,21 +206,21 @@ fn a_bundle_is_sealed_when_its_durable_members_are_archived() {
     let bundle = pool.bundle().unwrap();
     // Staged: nobody waits for the disk before the bundle is there.
     let mut pipeline = bundle.pipeline(8).unwrap();
-    let number = pipeline.offer_with(durable(), [("name", "b")], b"two").unwrap();
+    let number = pipeline.offer_with([("name", "b")], b"two", durable()).unwrap();
     pipeline.flush().unwrap();
     let b = pipeline.staged(number).unwrap();
-    let a = bundle.offer_with(durable(), [("name", "a")], b"one").unwrap();
+    let a = bundle.offer_with([("name", "a")], b"one", durable()).unwrap();
     bundle.offer([("name", "c")], b"in memory").unwrap();
     let mut sealed = bundle.begin_seal().unwrap();
     let objects = ["a", "b"].map(|name| next(&requirement, name));
     assert_eq!([2, 1], [objects[0].rest_of_bundle(), objects[1].rest_of_bundle()]);
     pool.sync(None).unwrap();
-    assert!(sealed.take().unwrap().is_none() && bundle.completed().unwrap().is_none());
+    assert!(sealed.try_take().unwrap().is_none() && bundle.completed().unwrap().is_none());
     for object in objects {
         archived(&requirement, object);
     }
     pool.sync(None).unwrap();
-    let completed = bundle.sealed(sealed.take().unwrap().unwrap()).unwrap();
+    let completed = sealed.try_take().unwrap().unwrap();
     assert_eq!(completed.objects(), 3);
     assert!(completed.version(a) < completed.version(b));
 }
@@ -233,8 +233,8 @@ fn the_durable_offer_that_completes_a_bundle_waits_for_all_of_it() {
         ..BundleOptions::default()
     };
     let none: [(&str, &str); 0] = [];
-    let bundle = pool.open_bundle("step/6", &two, none).unwrap();
-    bundle.offer_with(durable(), [("name", "a")], b"").unwrap();
+    let bundle = pool.open_bundle("step/6", none, two).unwrap();
+    bundle.offer_with([("name", "a")], b"", durable()).unwrap();
     let archiver = std::thread::spawn(move || {
         let (a, b) = (next(&requirement, "a"), next(&requirement, "b"));
         let refused = requirement.not_archived(&[a.version().sequence], "the disk is full");
@@ -242,7 +242,7 @@ fn the_durable_offer_that_completes_a_bundle_waits_for_all_of_it() {
         archived(&requirement, b);
         requirement
     });
-    let error = bundle.offer_with(durable(), [("name", "b")], b"").unwrap_err();
+    let error = bundle.offer_with([("name", "b")], b"", durable()).unwrap_err();
     assert_eq!(error.code(), Code::Io);
     assert!(
         error
@@ -269,19 +269,19 @@ fn tasks_are_answered_when_their_objects_are_archived() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
+        let pool = Pool::builder().schema("free").begin_open().unwrap().await.unwrap();
         let named = RequireOptions {
             name: Some("archive".to_owned()),
             ..RequireOptions::default()
         };
-        let requirement = pool.blocking().require_with(&named, "").unwrap();
+        let requirement = pool.require_with("", named).unwrap();
         let through = DemandOptions {
             requirement: Some("archive"),
             ..DemandOptions::default()
         };
-        let mut offered = Box::pin(pool.offer_with(durable(), [("name", "a")], b"payload"));
+        let mut offered = Box::pin(pool.begin_offer([("name", "a")], b"payload", durable()).unwrap());
         assert!(polled_once(offered.as_mut()).is_none());
-        let object = pool.demand_with(&through, "name=a").await.unwrap();
+        let object = pool.begin_demand("name=a", through).unwrap().await.unwrap();
         assert!(polled_once(offered.as_mut()).is_none());
         let version = object.version();
         archived(&requirement, object);
@@ -290,17 +290,17 @@ fn tasks_are_answered_when_their_objects_are_archived() {
         let mut pipeline = pool.pipeline(4).unwrap();
         for name in ["b", "c"] {
             pipeline
-                .offer_with(durable(), [("name", name)], &vec![7; LARGE])
+                .begin_offer([("name", name)], &vec![7; LARGE], durable())
                 .await
                 .unwrap();
         }
-        let b = pool.demand_with(&through, "name=b").await.unwrap();
-        let c = pool.demand_with(&through, "name=c").await.unwrap();
+        let b = pool.begin_demand("name=b", through).unwrap().await.unwrap();
+        let c = pool.begin_demand("name=c", through).unwrap().await.unwrap();
         archived(&requirement, b);
         requirement
             .not_archived(&[c.version().sequence], "the disk is full")
             .unwrap();
-        let error = pipeline.flush().await.unwrap_err();
+        let error = pipeline.begin_flush().await.unwrap_err();
         assert_eq!(error.code(), Code::Io);
         assert!(error.to_string().contains("the disk is full"), "{error}");
     });

@@ -16,12 +16,12 @@ fn everybody_who_waits_learns_that_the_server_is_gone() {
         .map(|i| {
             let (pool, sender) = (pool.clone(), sender.clone());
             thread::spawn(move || -> Result<()> {
-                let mut follow = pool.follow("")?;
+                let follow = pool.follow("")?;
                 sender.send(()).unwrap();
                 if i % 2 == 0 {
                     pool.demand("param=t", None).map(drop)
                 } else {
-                    follow.find_map(Result::err).map_or(Ok(()), Err)
+                    follow.into_iter().find_map(Result::err).map_or(Ok(()), Err)
                 }
             })
         })
@@ -69,9 +69,9 @@ fn closing_wakes_those_who_wait() {
     let (sender, receiver) = channel();
     let other = pool.clone();
     let waiting = thread::spawn(move || {
-        let mut follow = other.follow("").unwrap();
+        let follow = other.follow("").unwrap();
         sender.send(()).unwrap();
-        follow.find_map(Result::err).map(|error| error.code())
+        follow.into_iter().find_map(Result::err).map(|error| error.code())
     });
     receiver.recv().unwrap();
     pool.close();

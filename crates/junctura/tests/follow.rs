@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use junctura::{
-    Code, EventKind, Follow, FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Retention, Target,
-    WithdrawOptions,
+    Code, DemandOptions, EventKind, Follow, FollowOptions, Item, Object, OfferOptions, Pool, RequireOptions, Retention,
+    Target, WithdrawOptions,
 };
 
 fn pool() -> Pool {
@@ -68,11 +68,11 @@ fn a_follow_until_live_ends() {
         until_live: true,
         ..FollowOptions::default()
     };
-    let mut follow = pool.follow_with(&options, "").unwrap();
+    let mut follow = pool.follow_with("", options).unwrap();
     offer(&pool, "b");
     assert_eq!(read(&mut follow, 1), ["a"]);
     assert!(matches!(follow.next_item().unwrap(), Some(Item::Live) | None));
-    assert_eq!(follow.count(), 0);
+    assert_eq!(follow.into_iter().count(), 0);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn from_a_cursor_all_that_is_new_and_then_the_end() {
     for name in ["d", "c"] {
         offer(&pool, name);
     }
-    let mut rest = pool.follow_with(&options, "").unwrap();
+    let mut rest = pool.follow_with("", options).unwrap();
     offer(&pool, "e");
     assert_eq!(read(&mut rest, 2), ["live", "d", "c"]);
     assert!(rest.next_item().unwrap().is_none());
@@ -107,7 +107,7 @@ fn only_new_ones_when_so_asked() {
         only_new: true,
         ..FollowOptions::default()
     };
-    let mut follow = pool.follow_with(&options, "").unwrap();
+    let mut follow = pool.follow_with("", options).unwrap();
     offer(&pool, "b");
     assert_eq!(read(&mut follow, 1).last().unwrap(), "b");
 }
@@ -122,7 +122,7 @@ fn a_window_bounds_what_is_held() {
         window: Some(3),
         ..FollowOptions::default()
     };
-    let mut follow = pool.follow_with(&options, "").unwrap();
+    let mut follow = pool.follow_with("", options).unwrap();
     let mut held = Vec::new();
     while held.len() < 3 {
         held.extend(follow.next_item().unwrap());
@@ -152,7 +152,7 @@ fn a_cursor_resumes_in_either_phase() {
             cursor: Some(cursor),
             ..FollowOptions::default()
         };
-        pool.follow_with(&options, "").unwrap()
+        pool.follow_with("", options).unwrap()
     };
     let mut follow = resume(cursor);
     assert_eq!(read(&mut follow, 3).join(" ").replace(" live", ""), "c d aa");
@@ -167,7 +167,7 @@ fn a_cursor_resumes_in_either_phase() {
         cursor: Some(cursor.to_string()),
         ..FollowOptions::default()
     };
-    let error = other.follow_with(&options, "").unwrap_err();
+    let error = other.follow_with("", options).unwrap_err();
     assert!(
         [Code::Expired, Code::InvalidArgument].contains(&error.code()),
         "{error}"
@@ -189,7 +189,7 @@ fn through_a_requirement_everything_comes_or_nothing_is_begun() {
         },
     ];
     for options in choosing {
-        let error = requirement.follow_with(&options).unwrap_err();
+        let error = requirement.follow_with(options).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     }
     for name in ["b", "a"] {
@@ -218,7 +218,7 @@ fn what_is_withdrawn_before_its_turn_leaves_a_gap() {
         window: Some(1),
         ..FollowOptions::default()
     };
-    let mut follow = pool.follow_with(&options, "").unwrap();
+    let mut follow = pool.follow_with("", options).unwrap();
     let Item::Object(first) = follow.next_item().unwrap().unwrap() else {
         panic!("no object")
     };
@@ -293,7 +293,7 @@ fn a_requirement_learns_what_was_taken_by_force() {
 #[test]
 fn what_is_for_later_is_unsupported() {
     let pool = pool();
-    let part = pool.follow_with(&through("n"), "name=a").unwrap_err();
+    let part = pool.follow_with("name=a", through("n")).unwrap_err();
     assert_eq!(part.code(), Code::Unsupported);
 }
 
@@ -317,9 +317,9 @@ fn a_requirement_with_a_name_is_anybodys() {
     let mut events = pool
         .subscribe("name=none", &[EventKind::Required, EventKind::Retracted])
         .unwrap();
-    let mut mine = pool.require_with(&named("kept"), "name=a/b").unwrap();
-    let joined = pool.require_with(&named("kept"), "name=a/b").unwrap();
-    let conflict = pool.require_with(&named("kept"), "name=a").unwrap_err();
+    let mut mine = pool.require_with("name=a/b", named("kept")).unwrap();
+    let joined = pool.require_with("name=a/b", named("kept")).unwrap();
+    let conflict = pool.require_with("name=a", named("kept")).unwrap_err();
     assert_eq!(
         (conflict.code(), conflict.subject()),
         (Code::Conflict, "requirement kept")
@@ -328,10 +328,18 @@ fn a_requirement_with_a_name_is_anybodys() {
     offer(&pool, "a");
     offer(&pool, "b");
     assert_eq!(
-        pool.demand_through("kept", "name=a", None).unwrap().get("name"),
+        pool.demand_with(
+            "name=a",
+            DemandOptions {
+                requirement: Some("kept"),
+                ..DemandOptions::default()
+            }
+        )
+        .unwrap()
+        .get("name"),
         Some("a")
     );
-    let mut follow = pool.follow_with(&through("kept"), "").unwrap();
+    let mut follow = pool.follow_with("", through("kept")).unwrap();
     let Some(Item::Object(b)) = follow.next_item().unwrap() else {
         panic!("no object");
     };
@@ -377,14 +385,14 @@ fn a_list_after_a_release_shows_it() {
     for turn in 0..20 {
         for name in 0..5 {
             let name = format!("{turn} {name}");
-            pool.offer_with(options.clone(), [("space", "s"), ("name", name.as_str())], b"x")
+            pool.offer_with([("space", "s"), ("name", name.as_str())], b"x", options.clone())
                 .unwrap();
         }
         let options = FollowOptions {
             until_live: true,
             ..FollowOptions::default()
         };
-        let follow = pool.follow_with(&options, "space=s").unwrap();
+        let follow = pool.follow_with("space=s", options).unwrap();
         for item in follow {
             drop(item.unwrap());
         }

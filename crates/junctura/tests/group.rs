@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use junctura::{
-    Code, Consumers, EventKind, Follow, FollowOptions, Group, Item, Object, OfferOptions, Pool, RequireOptions,
-    Retention, Target, Versions, WithdrawOptions,
+    Code, Consumers, DemandOptions, EventKind, Follow, FollowOptions, Group, Item, Object, OfferOptions, Pool,
+    RequireOptions, Retention, Target, Versions, WithdrawOptions,
 };
 
 fn pool() -> Pool {
@@ -52,9 +52,9 @@ fn owed(pool: &Pool) -> u64 {
 #[test]
 fn members_share_and_groups_each_get_all() {
     let pool = pool();
-    let mut one = pool.follow_with(&member("g"), "").unwrap();
-    let mut two = pool.join_with(&member("g"), "g").unwrap();
-    let mut alone = pool.follow_with(&member("h"), "").unwrap();
+    let mut one = pool.follow_with("", member("g")).unwrap();
+    let mut two = pool.join_with("g", member("g")).unwrap();
+    let mut alone = pool.follow_with("", member("h")).unwrap();
     assert_eq!(one.window(), 1);
     assert_eq!(pool.join("g").unwrap().window(), 8);
     offer_all(&pool, "abcd");
@@ -79,7 +79,7 @@ fn a_withdraw_waits_for_the_group_and_a_group_outlives_its_members() {
         versions: Versions::All,
         time_to_live: Some(Duration::from_hours(1)),
     };
-    drop(pool.follow_with(&member(terms.clone()), "name=a").unwrap());
+    drop(pool.follow_with("name=a", member(terms.clone())).unwrap());
     offer_all(&pool, "a");
     let at_once = WithdrawOptions {
         timeout: Some(Duration::ZERO),
@@ -90,22 +90,25 @@ fn a_withdraw_waits_for_the_group_and_a_group_outlives_its_members() {
         error.cause().contains("group g (\"name=a\"), which has no members"),
         "{error}"
     );
-    let mut joined = pool.follow_with(&member(terms), "name=a").unwrap();
+    let mut joined = pool.follow_with("name=a", member(terms)).unwrap();
     next(&mut joined).release().unwrap();
     assert_eq!(pool.withdraw(Target::key([("name", "a")]), at_once).unwrap(), 1);
-    let conflict = pool.follow_with(&member("g"), "name=a").unwrap_err();
+    let conflict = pool.follow_with("name=a", member("g")).unwrap_err();
     assert_eq!(
         (conflict.code(), conflict.cause()),
         (Code::Conflict, "its time to live is 3600 s, not none")
     );
     assert_eq!(pool.retract("g").unwrap(), 0);
-    assert!(joined.all(|item| matches!(item, Ok(Item::Live))), "it has ended");
+    assert!(
+        joined.into_iter().all(|item| matches!(item, Ok(Item::Live))),
+        "it has ended"
+    );
 }
 
 #[test]
 fn what_is_given_back_or_lost_in_a_panic_goes_out_again() {
     let pool = pool();
-    let mut one = pool.follow_with(&member("g"), "").unwrap();
+    let mut one = pool.follow_with("", member("g")).unwrap();
     offer_all(&pool, "a");
     next(&mut one).give_back().unwrap();
     let again = next(&mut one);
@@ -126,7 +129,7 @@ fn who_stops_gives_back_what_it_has_not_seen() {
         window: Some(9),
         ..member("g")
     };
-    let mut one = pool.follow_with(&options, "").unwrap();
+    let mut one = pool.follow_with("", options).unwrap();
     offer_all(&pool, "abc");
     let first = next(&mut one);
     let mut two = pool.join("g").unwrap();
@@ -156,14 +159,20 @@ fn until_live_takes_what_is_left() {
         group: true,
         ..RequireOptions::default()
     };
-    let standing = pool.require_with(&group, "").unwrap();
+    let standing = pool.require_with("", group).unwrap();
     offer_all(&pool, "ab");
     let until_live = FollowOptions {
         until_live: true,
         ..FollowOptions::default()
     };
-    let drained = pool.join_with(&until_live, "g").unwrap();
-    assert_eq!(drained.filter(|item| matches!(item, Ok(Item::Object(_)))).count(), 2);
+    let drained = pool.join_with("g", until_live).unwrap();
+    assert_eq!(
+        drained
+            .into_iter()
+            .filter(|item| matches!(item, Ok(Item::Object(_))))
+            .count(),
+        2
+    );
     assert_eq!(owed(&pool), 0);
     let mut by_its_handle = standing.follow().unwrap();
     assert_eq!(by_its_handle.window(), 8);
@@ -177,30 +186,35 @@ fn until_live_takes_what_is_left() {
 fn what_makes_no_member_is_refused() {
     let pool = pool();
     assert_eq!(pool.join("g").unwrap_err().code(), Code::NotFound);
-    drop(pool.follow_with(&member("g"), "").unwrap());
+    drop(pool.follow_with("", member("g")).unwrap());
     let chooses = FollowOptions {
         only_new: true,
         ..member("g")
     };
-    assert_eq!(
-        pool.follow_with(&chooses, "").unwrap_err().code(),
-        Code::InvalidArgument
-    );
+    assert_eq!(pool.follow_with("", chooses).unwrap_err().code(), Code::InvalidArgument);
     let reads = FollowOptions {
         requirement: Some("g".to_owned()),
         ..FollowOptions::default()
     };
-    assert_eq!(pool.follow_with(&reads, "").unwrap_err().code(), Code::Conflict);
+    assert_eq!(pool.follow_with("", reads).unwrap_err().code(), Code::Conflict);
     let nameless = RequireOptions {
         group: true,
         ..RequireOptions::default()
     };
     assert_eq!(
-        pool.require_with(&nameless, "").unwrap_err().code(),
+        pool.require_with("", nameless).unwrap_err().code(),
         Code::InvalidArgument
     );
     assert_eq!(
-        pool.demand_through("g", "name=a", None).unwrap_err().code(),
+        pool.demand_with(
+            "name=a",
+            DemandOptions {
+                requirement: Some("g"),
+                ..DemandOptions::default()
+            }
+        )
+        .unwrap_err()
+        .code(),
         Code::Unsupported
     );
 }
@@ -215,16 +229,16 @@ fn an_object_stays_until_the_groups_that_it_names_have_had_it() {
         retention: Some(retention.clone()),
         ..OfferOptions::default()
     };
-    pool.offer_with(options.clone(), [("name", "a")], b"payload").unwrap();
+    pool.offer_with([("name", "a")], b"payload", options.clone()).unwrap();
     let slot = pool.allocate(100_000).unwrap();
-    slot.offer_with(options.clone(), [("name", "b")]).unwrap();
+    slot.offer_with([("name", "b")], options.clone()).unwrap();
     let mut pipeline = pool.pipeline(8).unwrap();
-    pipeline.offer_with(options, [("name", "c")], b"payload").unwrap();
+    pipeline.offer_with([("name", "c")], b"payload", options).unwrap();
     pipeline.flush().unwrap();
     let awaited = "\"awaited\":[{\"name\":\"archive\",\"objects\":3,\"bytes\":100014}";
     assert!(pool.stat().unwrap().contains(awaited), "{}", pool.stat().unwrap());
     for group in ["archive", "products"] {
-        let mut follow = pool.follow_with(&member(group), "").unwrap();
+        let mut follow = pool.follow_with("", member(group)).unwrap();
         for expected in ["a", "b", "c"] {
             assert_eq!(pool.list("").unwrap().len(), 3);
             let object = next(&mut follow);

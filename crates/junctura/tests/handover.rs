@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, EventKind, OfferOptions, Pool, Retention, Target, WithdrawOptions};
+use junctura::{Code, EventKind, ListOptions, OfferOptions, Pool, Retention, Target, WithdrawOptions};
 
 fn pool() -> Pool {
     Pool::builder()
@@ -114,10 +114,10 @@ fn bad_input_is_refused_by_name_and_leaves_no_trace() {
         schema: Some("mars"),
         ..OfferOptions::default()
     };
-    let error = pool.offer_with(mars.clone(), [("levelist", "abc")], b"").unwrap_err();
+    let error = pool.offer_with([("levelist", "abc")], b"", mars.clone()).unwrap_err();
     assert_eq!((error.code(), error.subject()), (Code::TypeMismatch, "levelist"));
     assert_eq!(
-        pool.offer_with(mars, [("colour", "green")], b"").unwrap_err().code(),
+        pool.offer_with([("colour", "green")], b"", mars).unwrap_err().code(),
         Code::SchemaMismatch
     );
     let unknown = OfferOptions {
@@ -125,7 +125,7 @@ fn bad_input_is_refused_by_name_and_leaves_no_trace() {
         ..OfferOptions::default()
     };
     assert_eq!(
-        pool.offer_with(unknown, named("a"), b"").unwrap_err().code(),
+        pool.offer_with(named("a"), b"", unknown).unwrap_err().code(),
         Code::NotFound
     );
     let nobody = OfferOptions {
@@ -133,7 +133,7 @@ fn bad_input_is_refused_by_name_and_leaves_no_trace() {
         ..OfferOptions::default()
     };
     assert_eq!(
-        pool.offer_with(nobody, named("a"), b"").unwrap_err().code(),
+        pool.offer_with(named("a"), b"", nobody).unwrap_err().code(),
         Code::InvalidArgument
     );
     let error = pool.list("name==").unwrap_err();
@@ -155,7 +155,7 @@ fn an_object_goes_when_its_time_is_over() {
             retention: Some(Retention::For(time)),
             ..OfferOptions::default()
         };
-        pool.offer_with(options, named(name), b"")
+        pool.offer_with(named(name), b"", options)
     };
     offer("late", Duration::from_hours(24)).unwrap();
     let requirement = pool.require("name=owed").unwrap();
@@ -183,7 +183,7 @@ fn an_object_that_its_consumers_have_released_goes() {
         ..OfferOptions::default()
     };
     let mut events = pool.subscribe("", &[EventKind::Offered, EventKind::Expired]).unwrap();
-    pool.offer_with(once, named("a"), b"1").unwrap();
+    pool.offer_with(named("a"), b"1", once).unwrap();
     assert_eq!(events.next_event().unwrap().unwrap().kind, EventKind::Offered);
     pool.demand("name=a", None).unwrap().release().unwrap();
     let event = events.next_event().unwrap().unwrap();
@@ -232,13 +232,18 @@ fn lists_come_in_pages_and_in_order() {
         .collect();
     assert_eq!(listed, expected);
 
-    let mut pages = pool.list_pages("", None).unwrap();
-    let first = pages.next().unwrap().unwrap();
+    let mut pages = pool.list_with("", ListOptions::default()).unwrap();
+    let first = pages.next_page().unwrap().unwrap();
     assert!(!first.is_empty() && first.len() < 5000);
     drop(pages);
+    let by_dtype = ListOptions {
+        order_by: Some("dtype"),
+        ..ListOptions::default()
+    };
     assert_eq!(
-        pool.list_pages("", Some("dtype"))
+        pool.list_with("", by_dtype)
             .unwrap()
+            .into_iter()
             .map(|page| page.unwrap().len())
             .sum::<usize>(),
         5000

@@ -201,7 +201,10 @@ fn a_request_about_very_many_objects_is_answered_in_turns() {
                 let names: Vec<_> = entries.iter().filter_map(|entry| entry.get("name")).collect();
                 assert!(names.is_sorted() && names.len() == OBJECTS);
                 assert_eq!(pool.demand("name~\"^[0-9]\"", Some(Duration::ZERO)).unwrap().len(), 1);
-                assert_eq!(pool.follow("name~\"^1...$\"").unwrap().take(1000).count(), 1000);
+                assert_eq!(
+                    pool.follow("name~\"^1...$\"").unwrap().into_iter().take(1000).count(),
+                    1000
+                );
             })
         });
         // Their bytes are more than one, and no list has them.

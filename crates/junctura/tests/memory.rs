@@ -95,7 +95,7 @@ fn slots_come_round_through_a_small_budget() {
             memory[..4].copy_from_slice(&i.to_le_bytes());
             memory[99_996..].copy_from_slice(&i.to_le_bytes());
             pipeline
-                .offer_allocation_with(once.clone(), memory, [("name", name.as_str())])
+                .offer_allocation_with(memory, [("name", name.as_str())], once.clone())
                 .unwrap();
         }
         pipeline.flush().unwrap();
@@ -154,7 +154,7 @@ fn waiting_for_memory_ends_when_somebody_releases() {
     };
     pool.allocate(700_000)
         .unwrap()
-        .offer_with(once, [("name", "a")])
+        .offer_with([("name", "a")], once)
         .unwrap();
     let producer = pool.clone();
     let waiting = thread::spawn(move || producer.allocate(700_000).unwrap().offer([("name", "b")]).unwrap());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use junctura::{
     Awaited, BundleOptions, Code, DemandOptions, Error, EventKind, FollowOptions, Item, OfferOptions, Pending, Pool,
-    RequireOptions, Result, Retention, Target, WithdrawOptions,
+    RequireOptions, Result, Retention, Target, WithdrawOptions, binding,
 };
 use junctura_transport::Interest;
 
@@ -20,7 +20,7 @@ fn until<T>(pool: &Pool, mut take: impl FnMut() -> Result<Option<T>>) -> Result<
     let descriptor = pool.descriptor()?;
     loop {
         // What was read before the end of the connection is there to be taken.
-        let looked = pool.look();
+        let looked = binding::look(pool);
         if let Some(taken) = take()? {
             return Ok(taken);
         }
@@ -30,22 +30,22 @@ fn until<T>(pool: &Pool, mut take: impl FnMut() -> Result<Option<T>>) -> Result<
 }
 
 fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> Result<T> {
-    until(pool, || pending.take())
+    until(pool, || pending.try_take())
 }
 
 fn offer(pool: &Pool, name: &str, bytes: usize) -> Result<u64> {
     let mut memory = pool.begin_allocate(bytes)?;
-    let mut allocation = until(pool, || memory.take())?;
+    let mut allocation = until(pool, || memory.try_take())?;
     allocation.fill(7);
-    let offered = allocation.begin_offer(OfferOptions::default(), [("name", name)])?;
+    let offered = allocation.begin_offer([("name", name)], OfferOptions::default())?;
     Ok(answer(pool, offered)?.sequence)
 }
 
 #[test]
 fn each_question_has_its_answer() {
     let pool = pool();
-    let demand = pool.begin_demand_with(&DemandOptions::default(), "name=b").unwrap();
-    let mut follow = answer(&pool, pool.begin_follow(&FollowOptions::default(), "").unwrap()).unwrap();
+    let demand = pool.begin_demand("name=b", DemandOptions::default()).unwrap();
+    let mut follow = answer(&pool, pool.begin_follow("", FollowOptions::default()).unwrap()).unwrap();
     let mut events = answer(&pool, pool.begin_subscribe("", &[EventKind::Offered]).unwrap()).unwrap();
     assert_eq!(offer(&pool, "a", 10).unwrap(), 1);
     assert_eq!(offer(&pool, "b", LARGE).unwrap(), 2);
@@ -53,34 +53,35 @@ fn each_question_has_its_answer() {
     assert_eq!((object.len(), object[LARGE - 1]), (LARGE, 7));
     let mut names = Vec::new();
     while names.len() < 2 {
-        let item = until(&pool, || follow.take_next()).unwrap();
+        let item = until(&pool, || binding::take_item(&mut follow)).unwrap();
         if let Item::Object(object) = item {
             names.push(object.get("name").unwrap().to_owned());
         }
     }
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(until(&pool, || events.take_next()).unwrap().bytes, 10);
+    assert_eq!(until(&pool, || binding::take_event(&mut events)).unwrap().bytes, 10);
     assert!(answer(&pool, pool.begin_stat().unwrap()).unwrap().contains("objects"));
     assert_eq!(
-        answer(&pool, pool.begin_wanted(None, [("name", "c")], false).unwrap()).unwrap(),
+        answer(&pool, pool.begin_wanted([("name", "c")], None).unwrap()).unwrap(),
         1
     );
-    answer(&pool, follow.begin_stop().unwrap().unwrap()).unwrap();
-    assert!(follow.is_over() && follow.begin_stop().unwrap().is_none());
+    answer(&pool, follow.begin_stop().unwrap()).unwrap();
+    assert!(follow.is_over());
+    follow.begin_stop().unwrap().wait().unwrap(); // it has ended
     let target = Target::key([("name", "a")]);
     let withdrawn = pool.begin_withdraw(target, WithdrawOptions::default()).unwrap();
     assert_eq!(answer(&pool, withdrawn).unwrap(), 1);
     drop(object);
     let retired = pool.begin_retire("", WithdrawOptions::default()).unwrap();
     assert_eq!(answer(&pool, retired).unwrap(), 1);
-    answer(&pool, events.begin_stop().unwrap().unwrap()).unwrap();
+    answer(&pool, events.begin_stop().unwrap()).unwrap();
 }
 
 #[test]
 fn errors_come_once_with_the_answer() {
     let pool = pool();
     let wrong = pool
-        .begin_demand_with(&DemandOptions::default(), "name==")
+        .begin_demand("name==", DemandOptions::default())
         .and_then(|pending| answer(&pool, pending));
     assert_eq!(wrong.unwrap_err().code(), Code::InvalidSelector);
     let timeout = Some(Duration::from_millis(1));
@@ -88,10 +89,10 @@ fn errors_come_once_with_the_answer() {
         timeout,
         ..DemandOptions::default()
     };
-    let mut late = pool.begin_demand_with(&options, "name=a").unwrap();
-    let said: Error = until(&pool, || late.take()).unwrap_err();
+    let mut late = pool.begin_demand("name=a", options).unwrap();
+    let said: Error = until(&pool, || late.try_take()).unwrap_err();
     assert_eq!(said.code(), Code::Timeout);
-    assert!(late.take().unwrap().is_none(), "it was answered");
+    assert!(late.try_take().unwrap().is_none(), "it was answered");
     offer(&pool, "a", 1).unwrap();
     assert_eq!(offer(&pool, "a", 1).unwrap_err().code(), Code::AlreadyExists);
     assert_eq!(offer(&pool, "b", usize::MAX / 4).unwrap_err().code(), Code::TooLarge);
@@ -100,14 +101,17 @@ fn errors_come_once_with_the_answer() {
 #[test]
 fn what_came_and_was_not_taken_is_owed_again() {
     let pool = pool();
-    let kept = answer(&pool, pool.begin_require(&RequireOptions::default(), "").unwrap()).unwrap();
+    let kept = answer(&pool, pool.begin_require("", RequireOptions::default()).unwrap()).unwrap();
     let pending = kept.begin_demand("name=a", None).unwrap();
     let options = OfferOptions {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
     };
-    pool.offer_with(options, [("name", "a")], &vec![1; LARGE]).unwrap();
-    until(&pool, || Ok((pool.ready(&[pending.awaiting()])? == [0]).then_some(()))).unwrap();
+    pool.offer_with([("name", "a")], &vec![1; LARGE], options).unwrap();
+    until(&pool, || {
+        Ok((binding::ready(&pool, &[pending.awaiting()])? == [0]).then_some(()))
+    })
+    .unwrap();
     // It lies here, and nobody has it in his hands.
     drop(pending);
     assert_eq!(kept.demand("name=a", None).unwrap().len(), LARGE);
@@ -117,9 +121,9 @@ fn what_came_and_was_not_taken_is_owed_again() {
 fn what_is_given_up_leaves_nothing() {
     let pool = pool();
     let before = pool.stat().unwrap();
-    drop(pool.begin_demand_with(&DemandOptions::default(), "name=a").unwrap());
-    drop(pool.begin_follow(&FollowOptions::default(), "name=a").unwrap());
-    drop(pool.begin_require(&RequireOptions::default(), "name=a").unwrap());
+    drop(pool.begin_demand("name=a", DemandOptions::default()).unwrap());
+    drop(pool.begin_follow("name=a", FollowOptions::default()).unwrap());
+    drop(pool.begin_require("name=a", RequireOptions::default()).unwrap());
     drop(pool.begin_subscribe("", &[]).unwrap());
     let standing = |stat: &str| stat.split("\"interests\"").nth(1).unwrap()[..40].to_owned();
     assert_eq!(standing(&pool.stat().unwrap()), standing(&before));
@@ -131,25 +135,29 @@ fn a_bundle_is_sealed_aborted_and_left() {
     let pool = pool();
     let open = |path: Option<&str>| {
         let none: [(&str, &str); 0] = [];
-        answer(&pool, pool.begin_bundle(path, &BundleOptions::default(), none).unwrap()).unwrap()
+        let opened = match path {
+            None => pool.begin_bundle(),
+            Some(path) => pool.begin_open_bundle(path, none, BundleOptions::default()),
+        };
+        answer(&pool, opened.unwrap()).unwrap()
     };
     let bundle = open(None);
     for (name, bytes) in [("b", LARGE), ("a", 3)] {
-        let mut memory = bundle.begin_allocate(bytes);
-        let allocation = until(&pool, || memory.take()).unwrap();
-        let staged = bundle.begin_offer(OfferOptions::default(), allocation, [("name", name)]);
+        let mut memory = bundle.begin_allocate(bytes).unwrap();
+        let allocation = until(&pool, || memory.try_take()).unwrap();
+        let staged = bundle.begin_offer_allocation(allocation, [("name", name)], OfferOptions::default());
         answer(&pool, staged.unwrap()).unwrap();
     }
-    assert!(bundle.take_completed().unwrap().is_none());
-    let objects = answer(&pool, bundle.begin_seal().unwrap()).unwrap();
-    assert_eq!(bundle.sealed(objects).unwrap().objects(), 2);
+    assert!(binding::take_completed(&bundle).unwrap().is_none());
+    let completed = answer(&pool, bundle.begin_seal().unwrap()).unwrap();
+    assert_eq!(completed.objects(), 2);
+    assert_eq!(answer(&pool, bundle.begin_wait()).unwrap(), completed);
     let given_up = open(Some("given/up"));
     assert_eq!(answer(&pool, given_up.begin_abort().unwrap()).unwrap(), 0);
-    given_up.aborted();
-    assert_eq!(given_up.take_completed().unwrap_err().code(), Code::Closed);
+    assert_eq!(binding::take_completed(&given_up).unwrap_err().code(), Code::Closed);
     let left = open(Some("left"));
-    answer(&pool, left.begin_leave().unwrap().unwrap()).unwrap();
-    assert_eq!(left.take_completed().unwrap_err().code(), Code::Closed);
+    answer(&pool, left.begin_leave().unwrap()).unwrap();
+    assert_eq!(binding::take_completed(&left).unwrap_err().code(), Code::Closed);
 }
 
 #[test]
@@ -158,9 +166,9 @@ fn memory_that_is_freed_here_is_memory() {
     let mut kept = Vec::new();
     let mut memory = pool.begin_allocate(1 << 20).unwrap();
     loop {
-        pool.look().unwrap();
+        binding::look(&pool).unwrap();
         // Until the server has answered every lease that it can: the last one stays.
-        match memory.take().unwrap() {
+        match memory.try_take().unwrap() {
             Some(allocation) => {
                 kept.push(allocation);
                 memory = pool.begin_allocate(1 << 20).unwrap();
@@ -172,19 +180,19 @@ fn memory_that_is_freed_here_is_memory() {
         }
     }
     kept.pop();
-    assert_eq!(until(&pool, || memory.take()).unwrap().len(), 1 << 20);
+    assert_eq!(until(&pool, || memory.try_take()).unwrap().len(), 1 << 20);
 }
 
 #[test]
 fn the_end_of_the_server_is_an_answer() {
     let pool = pool();
-    let mut demand = pool.begin_demand_with(&DemandOptions::default(), "name=a").unwrap();
+    let mut demand = pool.begin_demand("name=a", DemandOptions::default()).unwrap();
     let stop = pool.begin_stop(Some(Duration::ZERO)).unwrap();
     answer(&pool, stop).unwrap();
     // It takes nothing new, and says so; then it is gone.
-    assert_eq!(until(&pool, || demand.take()).unwrap_err().code(), Code::Closed);
+    assert_eq!(until(&pool, || demand.try_take()).unwrap_err().code(), Code::Closed);
     let told = loop {
-        if let Err(error) = pool.look() {
+        if let Err(error) = binding::look(&pool) {
             break error;
         }
         junctura_transport::wait(pool.descriptor().unwrap().as_fd(), Interest::READ).unwrap();

@@ -113,7 +113,7 @@ fn threads_share_a_connection() {
                     let name = format!("{thread}-{i}");
                     let payload = vec![i as u8; if i.is_multiple_of(3) { 10_000 } else { 100 }];
                     let attributes = [("name", name.as_str()), ("thread", of.as_str())];
-                    offering.offer_with(once.clone(), attributes, &payload).unwrap();
+                    offering.offer_with(attributes, &payload, once.clone()).unwrap();
                 }
             });
             let consume = thread::spawn(move || {
@@ -141,11 +141,11 @@ fn two_full_directions_do_not_block_each_other() {
     let pool = pool();
     let mut follow = pool
         .follow_with(
-            &junctura::FollowOptions {
+            "",
+            junctura::FollowOptions {
                 window: Some(100_000),
                 ..Default::default()
             },
-            "",
         )
         .unwrap();
     // Far more than both sockets hold, on one connection that nobody reads meanwhile.

@@ -134,11 +134,11 @@ fn many_at_once_come_in_their_order() {
     let lengths = |name: usize| LENGTHS[name % 7] + name;
     let mut follow = down
         .follow_with(
-            &FollowOptions {
+            "",
+            FollowOptions {
                 window: Some(5),
                 ..FollowOptions::default()
             },
-            "",
         )
         .unwrap();
     let offering = std::thread::spawn(move || {

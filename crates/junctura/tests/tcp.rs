@@ -222,9 +222,9 @@ fn a_follow_goes_on_over_another_link_from_its_cursor() {
             cursor: cursor.take(),
             ..FollowOptions::default()
         };
-        let mut follow = far.follow_with(&options, "").unwrap();
+        let mut follow = far.follow_with("", options).unwrap();
         for _ in 0..7 {
-            let Item::Object(object) = follow.next().unwrap().unwrap() else {
+            let Item::Object(object) = follow.next_item().unwrap().unwrap() else {
                 panic!("there is more");
             };
             let name: usize = object.get("name").unwrap().parse().unwrap();
@@ -233,7 +233,7 @@ fn a_follow_goes_on_over_another_link_from_its_cursor() {
         }
         cursor = follow.cursor().map(|cursor| cursor.to_string());
         wire.cut();
-        let ended = follow.find_map(Result::err).unwrap();
+        let ended = follow.into_iter().find_map(Result::err).unwrap();
         assert_eq!(ended.code(), Code::Disconnected, "part {part}: {ended}");
     }
     seen.sort_unstable();
@@ -248,7 +248,7 @@ fn what_a_client_held_when_its_link_was_cut_goes_to_another() {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
     };
-    near.offer_with(options, [("name", "once")], &payload(1, 50_000))
+    near.offer_with([("name", "once")], &payload(1, 50_000), options)
         .unwrap();
     let wire = Wire::to(&gate);
     let far = remote(&wire.endpoint);

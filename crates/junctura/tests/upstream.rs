@@ -229,7 +229,7 @@ fn members_of_a_group_share_through_it_too() {
     };
     let mut follows: Vec<_> = members
         .iter()
-        .map(|one| one.follow_with(&options, "").unwrap())
+        .map(|one| one.follow_with("", options.clone()).unwrap())
         .collect();
     for name in 0..40 {
         offer(&world.pool, name, 100_000);

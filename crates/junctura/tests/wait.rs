@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Awaited, Code, EventKind, Follow, Item, OfferOptions, Pool, Retention, Timer};
+use junctura::{Awaited, Code, DemandOptions, EventKind, Follow, Item, OfferOptions, Pool, Retention, Timer};
 use junctura_transport::Interest;
 
 fn pool() -> Pool {
@@ -28,7 +28,7 @@ fn live(pool: &Pool, selector: &str) -> Follow {
 fn whoever_has_something_is_named() {
     let pool = pool();
     let mut winds = live(&pool, "name=u/v");
-    let mut orography = pool.begin_demand("name=orography", None).unwrap();
+    let mut orography = pool.begin_demand("name=orography", DemandOptions::default()).unwrap();
     let mut events = pool.subscribe("name=t", &[EventKind::Offered]).unwrap();
     assert_eq!(
         pool.wait(&[&winds, &orography, &events], Some(Duration::ZERO))
@@ -78,8 +78,8 @@ fn a_timer_ends_a_wait_in_which_nothing_comes() {
 #[test]
 fn it_is_woken_while_another_thread_reads() {
     let pool = pool();
-    let mut first = pool.begin_demand("name=first", None).unwrap();
-    let mut second = pool.begin_demand("name=second", None).unwrap();
+    let mut first = pool.begin_demand("name=first", DemandOptions::default()).unwrap();
+    let mut second = pool.begin_demand("name=second", DemandOptions::default()).unwrap();
     thread::scope(|scope| {
         // One of both reads for both.
         let reader = scope.spawn(|| pool.demand("name=last", None).unwrap().len());
@@ -122,16 +122,20 @@ fn what_is_of_another_pool_is_refused() {
 #[test]
 fn a_demand_that_is_dropped_is_given_up_and_one_that_fails_says_so() {
     let pool = pool();
-    drop(pool.begin_demand("name=t", None).unwrap());
+    drop(pool.begin_demand("name=t", DemandOptions::default()).unwrap());
     let once = OfferOptions {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
     };
-    pool.offer_with(once, [("name", "t")], b"").unwrap();
+    pool.offer_with([("name", "t")], b"", once).unwrap();
     // Nobody has taken it.
     assert_eq!(pool.list("name=t").unwrap().len(), 1);
 
-    let mut absent = pool.begin_demand("name=absent", Some(Duration::ZERO)).unwrap();
+    let at_once = DemandOptions {
+        timeout: Some(Duration::ZERO),
+        ..DemandOptions::default()
+    };
+    let mut absent = pool.begin_demand("name=absent", at_once).unwrap();
     assert_eq!(pool.wait(&[&absent], None).unwrap(), [0]);
     assert_eq!(absent.try_take().unwrap_err().code(), Code::NotFound);
     assert!(absent.try_take().unwrap().is_none());

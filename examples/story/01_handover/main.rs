@@ -1,6 +1,6 @@
 //! Hand-over: a consumer asks for a field by what it means, a producer offers it, in whichever order.
 
-use junctura::Pool;
+use junctura::{DemandOptions, Pool};
 
 fn main() -> junctura::Result<()> {
     // Private to this process and its children, or where the address says: unix:NAME.
@@ -8,7 +8,7 @@ fn main() -> junctura::Result<()> {
         Some(address) => Pool::connect(&address)?,
         None => Pool::embedded()?,
     };
-    let wanted = pool.begin_demand("param=t, levelist=500, step=6", None)?;
+    let wanted = pool.begin_demand("param=t, levelist=500, step=6", DemandOptions::default())?;
     println!("asked for: param=t, levelist=500, step=6");
 
     for step in ["0", "6"] {

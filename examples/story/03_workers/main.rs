@@ -12,7 +12,7 @@ fn work(pool: &Pool) -> junctura::Result<Vec<u32>> {
         ..FollowOptions::default()
     };
     let mut done = Vec::new();
-    for item in pool.join_with(&options, "workers")? {
+    for item in pool.join_with("workers", options)? {
         // Done when it is dropped; in a panic it would go to another worker.
         if let Item::Object(field) = item? {
             done.extend(field.get("step").and_then(|step| step.parse::<u32>().ok()));
@@ -32,7 +32,7 @@ fn main() -> junctura::Result<()> {
         group: true,
         ..RequireOptions::default()
     };
-    pool.require_with(&group, "param=t")?;
+    pool.require_with("param=t", group)?;
     for step in ["0", "6", "12", "18", "24"] {
         let key = [
             ("class", "od"),

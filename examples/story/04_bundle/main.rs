@@ -27,11 +27,11 @@ fn main() -> junctura::Result<()> {
     };
     let nothing: [(&str, &str); 0] = [];
     // Two producers know the bundle by its path; either may come first.
-    let first = pool.open_bundle("run/step=6", &options, nothing)?;
+    let first = pool.open_bundle("run/step=6", nothing, options)?;
     first.offer(key("t"), b"temperature")?;
     println!("one of two is staged, {} to be seen", pool.list("step=6")?.len());
 
-    let second = pool.open_bundle("run/step=6", &options, nothing)?;
+    let second = pool.open_bundle("run/step=6", nothing, options)?;
     second.offer(key("u"), b"wind")?;
     first.wait(None)?;
     println!("two of two, {} to be seen", pool.list("step=6")?.len());

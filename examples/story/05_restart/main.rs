@@ -25,7 +25,7 @@ fn live(url: &str, which: &str) -> junctura::Result<()> {
         until_live: true,
         ..FollowOptions::default()
     };
-    for item in pool.join_with(&options, "archive")? {
+    for item in pool.join_with("archive", options)? {
         if let Item::Object(field) = item? {
             println!("{which} life: {}", String::from_utf8_lossy(&field));
         }
@@ -43,7 +43,7 @@ fn main() -> junctura::Result<()> {
         group: true,
         ..RequireOptions::default()
     };
-    pool.require_with(&group, "param=t")?;
+    pool.require_with("param=t", group)?;
     offer(&pool, "0")?;
     live(pool.url(), "first")?;
     offer(&pool, "6")?;

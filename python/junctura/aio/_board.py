@@ -16,7 +16,7 @@ from junctura.errors import Closed, Disconnected, Error, Timeout
 if TYPE_CHECKING:
     from junctura._native import _Answer, _Errand
 
-    Native: TypeAlias = _native.Follow | _native.Subscription | _native.Bundle | _Answer[Any]
+    Native: TypeAlias = _native.Follow | _native.Subscription | _native.Bundle
 
 _T = TypeVar("_T")
 
@@ -98,10 +98,23 @@ class Switchboard:
     async def answer(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
         """What is said to a question; given up when the task is cancelled, or the time is over."""
         try:
-            return (await self.until(lambda: taking(answer.is_slow, answer.take), answer, within=within))[0]
+            return await self.polled(answer, within=within)
         except BaseException:
             answer.close()
             raise
+
+    async def polled(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
+        """The same; where the task is cancelled, the question stands."""
+        while True:
+            waiter = _Waiter()
+            watched = self._watch(waiter.loop)
+            try:
+                if (taken := answer.poll(waiter.wake)) is not None:
+                    return taken[0]
+                await (waiter.future if within is None else within.run(waiter.future))
+            finally:
+                if watched is not None:
+                    watched.tasks -= 1
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watched | None:
         """One more task waits in this loop. None: there is no server any more, and each question says so itself."""
@@ -226,19 +239,6 @@ class Deadline:
         await (work if self.is_zero else self.run(work))
 
 
-def taking(
-    is_slow: Callable[[], bool], take: Callable[[], tuple[_T] | None]
-) -> tuple[_T] | Awaitable[tuple[_T] | None] | None:
-    """Takes what has come: beside the loop, where a disk is read for it."""
-    return beside(take, undo=_give_back) if is_slow() else take()
-
-
-def _give_back(taken: tuple[Any] | None) -> None:
-    """Nobody waits for it any more: as if it had never been received."""
-    if taken is not None and isinstance(taken[0], _native.Object):
-        taken[0].give_back()
-
-
 async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: str) -> Any:
     """The next item of a follow, or the next event of a subscription."""
     # Most have come already.
@@ -273,13 +273,6 @@ async def after_errands(
     # Others may wait for the same follow.
     board.look()
     return taken
-
-
-async def begun(of: _native.Follow) -> None:
-    """Looks into the store behind the pool, if there is one."""
-    if (errand := of._errand()) is not None:
-        await beside(errand.run)
-        of._finish(errand)
 
 
 async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | None]) -> None:

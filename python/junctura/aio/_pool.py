@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,7 +17,7 @@ from junctura.aio._arrays import ArrayVerbs
 from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, How, Pipeline
-from junctura.errors import Closed, Disconnected, Error, Gone, InvalidArgument, NotFound, NotWanted, Timeout
+from junctura.errors import Closed, Error, InvalidArgument
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
 
 # Copies of more bytes than this are made beside the loop.
 COPIED_AT_ONCE = 1 << 20
-
-
-def _release(found: Object | None) -> None:
-    if found is not None:
-        found.release()
 
 
 class Pool(ArrayVerbs):
@@ -185,17 +179,7 @@ class Pool(ArrayVerbs):
 
     async def stop(self, timeout: float | None = None) -> None:
         """Stops the server, as `junctura.Pool.stop`."""
-        native = self.blocking
-        left: Timeout | None = None
-        try:
-            await self._board.answer(native._begin_stop(timeout))
-        except Timeout as error:
-            left = error
-        # It answers nothing any more: what comes is the end of the connection.
-        with contextlib.suppress(Disconnected):
-            await self._board.answer(native._begin_stat())
-        if left is not None:
-            raise left
+        await self._board.answer(self.blocking._begin_stop(timeout))
 
     async def sync(self, timeout: float | None = None) -> None:
         """Returns when everything that was said through this pool before is in effect, as `junctura.Pool.sync`.
@@ -367,41 +351,7 @@ class Pool(ArrayVerbs):
         """
         native = self.blocking
 
-        def begin(timeout: float | None) -> _Answer[Object]:
-            return native._begin_demand(target, timeout, schema, requirement, incomplete, key)
-
-        if not native._has_store or requirement is not None or incomplete:
-            return await self._board.answer(begin(timeout))
-        return await self._demand_behind(timeout, begin, lambda: native._demand_archived(target, schema, key))
-
-    async def _demand_behind(
-        self,
-        timeout: float | None,
-        begin: Callable[[float | None], _Answer[Object]],
-        archived: Callable[[], Object | None],
-    ) -> Object:
-        """What the pool has, else what the store behind it has, else what the pool will have.
-
-        It waits in the pool before it looks into the store: what comes to the pool and goes in between is there.
-        """
-        try:
-            return await self._board.answer(begin(0))
-        except (NotFound, Gone, NotWanted, Closed):
-            if timeout == 0:
-                if (found := await beside(archived, undo=_release)) is not None:
-                    return found
-                raise
-        waiting = begin(timeout)
-        try:
-            if (found := await beside(archived, undo=_release)) is not None:
-                return found
-            return await self._board.answer(waiting)
-        except Gone:
-            if (found := await beside(archived, undo=_release)) is not None:
-                return found
-            raise
-        finally:
-            waiting.close()
+        return await self._board.answer(native._begin_demand(target, timeout, schema, requirement, incomplete, key))
 
     def follow(
         self,
@@ -604,8 +554,6 @@ class Pool(ArrayVerbs):
     ) -> _Answer[Any] | None:
         """Copies the payload and sends the offer; None: nothing wants it."""
         native = self.blocking
-        if how.retention is not None and (names := native._begin_names(how.retention)) is not None:
-            await self._board.answer(names)
         if _arrays.is_labelled(data):
             said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
             data, labels = _labels.given(data, native.schema(how.schema), said)

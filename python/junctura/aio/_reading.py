@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from junctura import _native
-from junctura.aio._board import Opening, Switchboard, begun, ended, forget, keeping, next_of
+from junctura.aio._board import Opening, Switchboard, ended, forget, keeping, next_of
 from junctura.errors import NotFound
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ class Follow(Opening["_native.Follow"]):
         self._begin = begin
 
     async def _open(self) -> _native.Follow:
-        opened = await self._board.answer(self._begin())
-        try:
-            await begun(opened)
-        except BaseException:
-            forget(opened._begin_stop)
-            raise
-        return opened
+        return await self._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
         """Begins it: what becomes visible from now on is not missed."""

@@ -280,7 +280,7 @@ class Pipeline:
     async def _hear(self) -> None:
         first = self._sent[0]
         try:
-            await self._pool._board.until(first.take, first)
+            await self._pool._board.polled(first)
         except Error as error:
             self._failure = self._failure or error
         self._sent.popleft()

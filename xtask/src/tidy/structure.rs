@@ -8,14 +8,11 @@ use crate::tree::Tree;
 /// Inherent methods that a type may have.
 const METHODS: usize = 80;
 /// Types with more.
-const LARGE_TYPES: [(&str, usize); 2] = [("junctura-pool Core", 252), ("junctura Pool", 141)];
+const LARGE_TYPES: [(&str, usize); 2] = [("junctura-pool Core", 252), ("junctura Pool", 96)];
 /// Folders with more than [`FOLDER_FILES`] sources.
-const FULL_FOLDERS: [(&str, usize); 6] = [
+const FULL_FOLDERS: [(&str, usize); 3] = [
     ("python/junctura/products", 47),
     ("crates/junctura-python/src", 39),
-    ("crates/junctura/src", 31),
-    ("python/junctura/workflow", 30),
-    ("python/junctura", 27),
     ("python/junctura/products/_map", 18),
 ];
 /// Types whose name is one word, in percent.

@@ -116,7 +116,7 @@ impl TermsArguments {
             orphan_timeout,
             schema: schema.as_deref(),
         };
-        pool.open_bundle(path, &options, given(&self.about))
+        pool.open_bundle(path, given(&self.about), options)
     }
 }
 
@@ -193,7 +193,7 @@ impl Named {
         let pool = Interrupt::install()?.connect(&self.pool, program)?;
         find(&pool, &self.path)?;
         let nothing: [(&str, &str); 0] = [];
-        let bundle = pool.open_bundle(&self.path, &BundleOptions::default(), nothing)?;
+        let bundle = pool.open_bundle(&self.path, nothing, BundleOptions::default())?;
         Ok((bundle, Out::new()))
     }
 }

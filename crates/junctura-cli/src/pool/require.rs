@@ -118,7 +118,7 @@ pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     match (written, &arguments.file) {
         (Some(written), Some(file)) => {
             for one in &written {
-                let required = terms(one).and_then(|terms| pool.require_with(&terms, &one.selector));
+                let required = terms(one).and_then(|terms| pool.require_with(&one.selector, terms));
                 about_selector(required, &one.selector)
                     .map_err(|error| located(&error, &format!("{} line {}", file.display(), one.line)))?;
                 arguments.say(&mut out, &one.name, &one.selector)?;
@@ -143,7 +143,7 @@ impl RequireArguments {
             stuck_after: self.stuck_after,
             group: self.group,
         };
-        about_selector(pool.require_with(&options, &selector), &selector)?;
+        about_selector(pool.require_with(&selector, options), &selector)?;
         self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
     }
 
@@ -158,7 +158,7 @@ impl RequireArguments {
 
 /// Reads a file of requirements.
 pub(crate) fn read(path: &Path) -> Result<Vec<Written>> {
-    let text = junctura::read_text(path)?;
+    let text = junctura::binding::read_text(path)?;
     requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
 }
 

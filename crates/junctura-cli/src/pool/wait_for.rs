@@ -71,7 +71,7 @@ impl WaitForArguments {
         let selector = selector(&self.selectors, &pool)?;
         let mut events = about_selector(pool.subscribe(&selector, &[EventKind::Offered]), &selector)?;
         let mut seen = Seen::default();
-        for page in about_selector(pool.list_with(&ListOptions::default(), &selector), &selector)? {
+        for page in about_selector(pool.list_with(&selector, ListOptions::default()), &selector)? {
             interrupt.check()?;
             about_selector(page, &selector)?
                 .iter()

@@ -105,7 +105,7 @@ impl Pool {
         let given = attributes.given(py, &lists)?;
         py.detach(|| {
             self.inner
-                .offer_piece_with(options, &piece, given.iter().copied(), lent.bytes())
+                .offer_piece_with(&piece, given.iter().copied(), lent.bytes(), options)
         })
         .or_raise(py)
     }
@@ -125,8 +125,8 @@ impl Pool {
         let given = given.iter().copied();
         let filled = allocation.take(py)?;
         py.detach(|| match filled {
-            Filled::Own(bytes) => self.inner.offer_piece_with(options, piece, given, bytes),
-            Filled::Slot(slot) => self.inner.offer_piece_allocation(options, piece, given, slot),
+            Filled::Own(bytes) => self.inner.offer_piece_with(piece, given, bytes, options),
+            Filled::Slot(slot) => self.inner.offer_piece_allocation(piece, given, slot, options),
         })
         .or_raise(py)
     }

@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::connection::Connection;
 use crate::connection::DriverState;
+use crate::pool::Pool;
 use crate::wait::PoolDescriptor;
 
 /// Reads for all tasks that wait on a pool, and wakes them: for runtimes that this library does not know.
@@ -21,11 +22,12 @@ use crate::wait::PoolDescriptor;
 /// ends with the pool; dropping it before makes whoever waits fail with `Unavailable`.
 ///
 /// ```
-/// # use junctura::{Pool, aio};
+/// # use junctura::Pool;
 /// use rustix::event::{PollFd, PollFlags, poll};
 ///
 /// # fn main() -> junctura::Result<()> {
-/// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
+/// let pool = Pool::builder().schema("free").open()?;
+/// let driver = pool.driver()?;
 ///
 /// // The reactor of a runtime waits until the descriptor is readable; here a thread does.
 /// let reactor = std::thread::spawn(move || {
@@ -33,8 +35,8 @@ use crate::wait::PoolDescriptor;
 ///     while poll(&mut watched, None).is_ok() && driver.look() {}
 /// });
 /// block_on(async { // of any executor
-///     pool.offer([("name", "a")], b"payload").await?;
-///     assert_eq!(&pool.demand("name=a", None).await?[..], b"payload");
+///     pool.begin_offer([("name", "a")], b"payload", Default::default())?.await?;
+///     assert_eq!(&pool.begin_demand("name=a", Default::default())?.await?[..], b"payload");
 ///     junctura::Result::Ok(())
 /// })?;
 /// drop(pool);
@@ -101,12 +103,13 @@ impl Driver {
     /// Looks until there is nothing more to look for, and waits in between: for a thread of its own, where there is no reactor.
     ///
     /// ```
-    /// # use junctura::{Pool, aio};
+    /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
-    /// let (pool, driver) = aio::Pool::driven(Pool::builder().schema("free").open()?)?;
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let driver = pool.driver()?;
     /// let thread = std::thread::spawn(|| driver.run());
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// pool.offer([("name", "a")], b"payload").await?; // in whatever executor
+    /// pool.begin_offer([("name", "a")], b"payload", Default::default())?.await?; // in whatever executor
     /// # junctura::Result::Ok(())
     /// # })?;
     /// drop(pool);
@@ -142,6 +145,16 @@ impl Driver {
             }
         });
         Ok(())
+    }
+}
+
+impl Pool {
+    /// Makes the one that reads for the tasks that wait on this pool, for a runtime other than tokio. It ends with the pool.
+    ///
+    /// # Errors
+    /// Those of [`Pool::descriptor`].
+    pub fn driver(&self) -> Result<Driver> {
+        Driver::new(&self.connection()?, DriverState::Left)
     }
 }
 

@@ -66,6 +66,7 @@ impl<T: Send + 'static> Future for Pending<T> {
                 this.slow = None;
                 return Poll::Ready(made.take());
             }
+            ready!(this.poll_steps(cx))?;
             let (mut place, connection) = (std::mem::take(&mut this.place), Arc::clone(&this.connection));
             let polled = place.poll(&connection, cx, this, Awaited::awaiting, Pending::take_quickly);
             this.place = place;

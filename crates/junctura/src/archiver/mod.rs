@@ -28,10 +28,10 @@ use self::gathering::Gathering;
 use self::sample::Sample;
 use self::thread::Progress;
 use crate::array::Whole;
-use crate::follow::{Follow, Gap, Item};
 use crate::object::Object;
 use crate::pool::Pool;
-use crate::require::{Archived, Requirement};
+use crate::verbs::follow::{Follow, Gap, Item};
+use crate::verbs::require::{Archived, Requirement};
 use crate::wait::Timer;
 
 pub use self::options::{ArchiverCounts, ArchiverEvent, ArchiverOptions};
@@ -130,8 +130,8 @@ impl Archiver {
     /// requirement's name stands for another selector, or another archiver reads it; `Io` when the system has no random numbers.
     pub fn new(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<Self> {
         options.check()?;
-        let requirement = pool.require_with(&options.terms(), selector)?;
-        let follow = requirement.follow_with(&options.follow())?;
+        let requirement = pool.require_with(selector, options.terms())?;
+        let follow = requirement.follow_with(options.follow())?;
         Ok(Self {
             pool: pool.clone(),
             requirement,
@@ -265,7 +265,7 @@ impl Archiver {
         self.flush(told)?;
         // One reads at a time.
         follow.end()?;
-        *follow = self.requirement.follow_with(&self.options.follow())?;
+        *follow = self.requirement.follow_with(self.options.follow())?;
         self.aside.renewed();
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Archiver {
     fn drain(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
         let again = self
             .pool
-            .require_with(&self.options.terms(), self.requirement.selector())?;
+            .require_with(self.requirement.selector(), self.options.terms())?;
         let last = again.sequence();
         loop {
             let mut came = false;

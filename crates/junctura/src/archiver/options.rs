@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use junctura_model::{Code, Consumers, Error, Result};
 
-use crate::follow::{FollowOptions, Gap};
 use crate::object::Object;
-use crate::require::RequireOptions;
+use crate::verbs::follow::{FollowOptions, Gap};
+use crate::verbs::require::RequireOptions;
 
 /// The largest window that a server gives.
 const WINDOW_MAX: u32 = 65_536;

@@ -14,8 +14,8 @@ use junctura_layout::{Element, Layout};
 use junctura_model::selector::quoted;
 use junctura_model::{Code, Error, Result};
 
-use crate::list::{Entry, ListOptions};
 use crate::pool::Pool;
+use crate::verbs::list::{Entry, ListOptions};
 
 /// Elements whose owners are looked up.
 const SAMPLED: u64 = 16;
@@ -54,7 +54,7 @@ pub(super) fn check(
     let ranks: Vec<String> = owners.keys().map(ToString::to_string).collect();
     let epoch = epoch.map_or(String::new(), |epoch| format!(",epoch={epoch}"));
     let selector = format!("piece_of={},rank={}{epoch}", quoted(piece_of), ranks.join("/"));
-    for page in pool.list_served(&ListOptions::default(), &selector)? {
+    for page in pool.list_served(&selector, ListOptions::default())? {
         for piece in page? {
             let Some(rank) = rank_of(&piece) else { continue };
             if let Some(is_there) = owners.get_mut(&rank) {

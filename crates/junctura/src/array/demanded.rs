@@ -13,10 +13,11 @@ use super::head::{Head, piece_of};
 use super::memory::Memory;
 use super::plans::Wanted;
 use super::{labels, missing, packed};
-use crate::demand::{Through, begin_demand};
 use crate::object::Object;
+use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::target::Target;
+use crate::target::{Target, owned};
+use crate::verbs::demand::{DemandOptions, Through, begin_demand};
 
 /// Requests for pieces that are unanswered at a time.
 const PIECES_ASKED_MAX: usize = 256;
@@ -144,10 +145,38 @@ impl Pool {
             Ok(object) => DemandedArray::new(self, object),
             Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
                 let waited = began.elapsed();
+                let target = owned(self.connection()?.resolve(&target)?);
                 Err(missing::named(self, &target, &error, waited))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`Pool::demand_array`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the others come with the answer.
+    pub fn begin_demand_array<'a>(
+        &self,
+        target: impl Into<Target<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending<DemandedArray>> {
+        let (connection, target) = (self.connection()?, target.into());
+        let meant = owned(connection.resolve(&target)?);
+        let options = DemandOptions {
+            timeout,
+            ..DemandOptions::default()
+        };
+        let (pool, began) = (self.clone(), Instant::now());
+        Ok(self.begin_demand(target, options)?.then(move |object| match object {
+            Ok(object) => Ok(Pending::known(&connection, DemandedArray::new(&pool, object))),
+            Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
+                let waited = began.elapsed();
+                let name = move || Err(missing::named(&pool, &meant, &error, waited));
+                Ok(Pending::work(&connection, name, drop))
+            }
+            Err(error) => Err(error),
+        }))
     }
 }
 
@@ -247,6 +276,25 @@ impl DemandedArray {
     /// each other; `Expired` where the array has gone meanwhile.
     pub fn take_into(&self, part: &Part<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
         self.take_to(part, &mut Memory::Mine(mine), threads)
+    }
+
+    /// As [`DemandedArray::take`], without waiting: for a task, a thread copies it. See [`Pending`].
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn begin_take(self: &Arc<Self>, part: &Part<'_>) -> Result<Pending<Vec<u8>>> {
+        let connection = self.pool.connection()?;
+        let (array, layout, origin) = (Arc::clone(self), Arc::clone(part.layout), part.origin.to_vec());
+        let (rank, element) = (part.rank, part.element);
+        let take = move || {
+            array.take(&Part {
+                layout: &layout,
+                rank,
+                origin: &origin,
+                element,
+            })
+        };
+        Ok(Pending::work(&connection, take, drop))
     }
 
     fn take_to(&self, part: &Part<'_>, mine: &mut Memory<'_>, threads: usize) -> Result<()> {

@@ -9,9 +9,9 @@ use junctura_model::{Code, Error, Given, IntoGiven, Result, Retention};
 
 use super::demanded::{DemandedArray, Part};
 use super::offering::Piece;
-use crate::offer::OfferOptions;
 use crate::pool::Pool;
 use crate::target::Target;
+use crate::verbs::offer::OfferOptions;
 
 /// One rank's side of an exchange of arrays: it puts what it has, and gets what others have, in its own layout and in elements of its
 /// own.
@@ -163,7 +163,7 @@ impl Exchange {
             ..OfferOptions::default()
         };
         self.pool
-            .offer_piece_with(options, &piece, self.about(attributes), mine)
+            .offer_piece_with(&piece, self.about(attributes), mine, options)
     }
 
     /// The rank's part of the array with this key; waits for it. As [`Pool::demand_array`] and [`DemandedArray::take`].

@@ -9,10 +9,9 @@ use junctura_model::selector::quoted;
 use junctura_model::{Error, RecordRef, Result, Schema, SelectorSet};
 use junctura_wire::body;
 
-use crate::bundles::{BundleEntry, BundleState};
-use crate::list::{Entry, ListOptions};
 use crate::pool::Pool;
-use crate::target::Target;
+use crate::verbs::bundles::{BundleEntry, BundleState};
+use crate::verbs::list::{Entry, ListOptions};
 
 /// So many are named.
 const NAMED_MAX: usize = 16;
@@ -22,18 +21,18 @@ const RANKS_SEARCHED_MAX: u64 = 1 << 16;
 pub(crate) const ARRAYS: &str = "exists(piece_of)";
 
 /// The error, with what is missing, if the array is there in part.
-pub(super) fn named(pool: &Pool, target: &Target<'_>, error: &Error, waited: Duration) -> Error {
+pub(super) fn named(pool: &Pool, target: &body::Target<'_>, error: &Error, waited: Duration) -> Error {
     let lacks = lacks(pool, target, error, waited).ok().flatten();
     lacks.unwrap_or_else(|| error.clone())
 }
 
-fn lacks(pool: &Pool, target: &Target<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
+fn lacks(pool: &Pool, target: &body::Target<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
     for bundle in pool.bundles(ARRAYS)? {
         let Some(mut lacking) = Lacking::of(pool, target, &bundle)? else {
             continue;
         };
         if let Some((options, selector)) = lacking.pieces() {
-            for page in pool.list_with(&options, &selector)? {
+            for page in pool.list_with(&selector, options)? {
                 lacking.note(&page?);
             }
         }
@@ -55,11 +54,11 @@ pub(crate) struct Lacking<'b> {
 
 impl<'b> Lacking<'b> {
     /// `None`: the bundle is none of an array that is not complete, or of another one.
-    pub(crate) fn of(pool: &Pool, target: &Target<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
+    pub(crate) fn of(pool: &Pool, target: &body::Target<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
         let Some((piece_of, layout)) = open_array(bundle) else {
             return Ok(None);
         };
-        let key = key_if_meant(pool, target, &pool.schemas()?, piece_of)?;
+        let key = key_if_meant(target, &pool.schemas()?, piece_of)?;
         Ok(key.map(|key| Self {
             bundle,
             key,
@@ -121,7 +120,7 @@ fn open_array(bundle: &BundleEntry) -> Option<(&str, &str)> {
 }
 
 /// The key of an array, if it is one that was asked for.
-fn key_if_meant(pool: &Pool, target: &Target<'_>, schemas: &[Arc<Schema>], piece_of: &str) -> Result<Option<String>> {
+fn key_if_meant(target: &body::Target<'_>, schemas: &[Arc<Schema>], piece_of: &str) -> Result<Option<String>> {
     let Some(at) = piece_of.find('{') else { return Ok(None) };
     let (schema, key) = piece_of.split_at(at);
     let Some(number) = schemas.iter().position(|known| known.name() == schema) else {
@@ -129,12 +128,12 @@ fn key_if_meant(pool: &Pool, target: &Target<'_>, schemas: &[Arc<Schema>], piece
     };
     let record = schemas[number].parse_key(key)?.into_bytes();
     let record = RecordRef::trusted(&record);
-    let is_meant = match pool.connection()?.resolve(target)? {
+    let is_meant = match target {
         body::Target::Key { schema, record: asked } => {
-            usize::from(schema) == number && *asked == *record.key_bytes(schemas[number].key_len())
+            usize::from(*schema) == number && **asked == *record.key_bytes(schemas[number].key_len())
         }
         body::Target::Selector(text) => {
-            let selectors = SelectorSet::parse(&text, schemas)?;
+            let selectors = SelectorSet::parse(text, schemas)?;
             selectors.of(number).is_some_and(|selector| selector.matches(record))
         }
     };

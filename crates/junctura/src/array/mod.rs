@@ -25,11 +25,9 @@ mod whole;
 pub(crate) use demanded::is_in_pieces;
 pub use demanded::{DemandedArray, Part};
 pub use exchange::Exchange;
-#[cfg(feature = "async")]
-pub(crate) use missing::{ARRAYS, Lacking};
 pub(crate) use offering::OpenArrays;
 pub use offering::Piece;
 #[cfg(feature = "async")]
-pub(crate) use offering::{Offering, is_second, unless_complete};
+pub(crate) use offering::{Offering, first_piece, is_second, unless_complete};
 pub(crate) use plans::Plans;
 pub use whole::Whole;

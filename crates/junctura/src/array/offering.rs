@@ -8,13 +8,14 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema};
 
 use super::head::{Head, piece_of};
-use crate::allocation::Allocation;
-use crate::bundle::{Bundle, BundleOptions};
 use crate::connection::Connection;
 use crate::object::Object;
-use crate::offer::{Content, OfferOptions, Terms};
 use crate::pool::Pool;
 use crate::target::{Target, find_schema};
+use crate::verbs::allocation::Allocation;
+use crate::verbs::bundle::{Bundle, BundleOptions};
+use crate::verbs::demand::DemandOptions;
+use crate::verbs::offer::{Content, OfferOptions, Terms};
 
 /// One rank's part of an array.
 ///
@@ -146,7 +147,7 @@ impl Pool {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
     ) -> Result<()> {
-        self.offer_piece_with(OfferOptions::default(), piece, attributes, mine)
+        self.offer_piece_with(piece, attributes, mine, OfferOptions::default())
     }
 
     /// As [`Pool::offer_piece`], with options, which are those of the array; where ranks differ in them, or in attributes that are not of the key, what the
@@ -161,7 +162,7 @@ impl Pool {
     /// let layout: Arc<Layout> = Arc::new("shape=3".parse()?);
     /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
     /// let piece = Piece::new(&layout, "u1".parse()?, 0);
-    /// pool.offer_piece_with(once, &piece, [("name", "t")], &[1, 2, 3])?;
+    /// pool.offer_piece_with(&piece, [("name", "t")], &[1, 2, 3], once)?;
     /// drop(pool.demand_array("name=t", None)?);
     /// assert!(pool.list("")?.is_empty());
     /// # Ok(())
@@ -172,10 +173,10 @@ impl Pool {
     /// Those of [`Pool::offer_piece`] and [`Pool::offer_with`].
     pub fn offer_piece_with<'a, V: IntoGiven<'a>>(
         &self,
-        options: OfferOptions<'_>,
         piece: &Piece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
+        options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
         let offering = self.offering(options, piece, attributes)?;
@@ -202,7 +203,7 @@ impl Pool {
     /// let piece = Piece::new(&layout, "f8".parse()?, 0);
     /// let mut mine = pool.allocate(piece.bytes())?;
     /// mine.fill(0);
-    /// pool.offer_piece_allocation(OfferOptions::default(), &piece, [("name", "zeros")], mine)?;
+    /// pool.offer_piece_allocation(&piece, [("name", "zeros")], mine, OfferOptions::default())?;
     /// # assert_eq!(pool.list("")?.len(), 1);
     /// # Ok(())
     /// # }
@@ -212,10 +213,10 @@ impl Pool {
     /// Those of [`Pool::offer_piece`], but that any second piece of a rank is `AlreadyExists`.
     pub fn offer_piece_allocation<'a, V: IntoGiven<'a>>(
         &self,
-        options: OfferOptions<'_>,
         piece: &Piece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: Allocation,
+        options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
         let offering = self.offering(options, piece, attributes)?;
@@ -275,7 +276,7 @@ impl Pool {
             return Ok(Some(bundle));
         }
         let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        match self.open_bundle(&offering.path()?, &offering.bundle_options(), attributes) {
+        match self.open_bundle(&offering.path()?, attributes, offering.bundle_options()) {
             Ok(bundle) => Ok(Some(self.keep_array(bundle, about))),
             Err(error) => {
                 if offering.is_late(error)? {
@@ -417,7 +418,7 @@ impl Offering<'_> {
     /// A piece that was refused since its rank has offered one is none too many if it has the same bytes.
     fn must_be_the_same(&self, pool: &Pool, mine: &[u8]) -> Result<()> {
         let attributes = self.attributes();
-        self.is_the_same(mine, pool.demand_incomplete(key_of(&attributes), Some(Duration::ZERO)))
+        self.is_the_same(mine, pool.demand_with(key_of(&attributes), first_piece()))
     }
 
     /// The key by which the piece of this rank is found.
@@ -439,6 +440,15 @@ impl Offering<'_> {
             self.piece.rank
         );
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
+    }
+}
+
+/// How the piece is demanded that a rank has offered before.
+pub(crate) fn first_piece() -> DemandOptions<'static> {
+    DemandOptions {
+        timeout: Some(Duration::ZERO),
+        incomplete: true,
+        ..DemandOptions::default()
     }
 }
 

@@ -10,9 +10,9 @@ use junctura_wire::{Request, body};
 use super::demanded::{DemandedArray, PieceName};
 use super::memory::Memory;
 use super::plans::Wanted;
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::stream::Stream;
 use crate::connection::{Connection, unexpected};
-use crate::mail::{Letter, Talk};
-use crate::stream::Stream;
 
 /// Pieces that are asked for together.
 const TOGETHER_MAX: usize = 128;

@@ -8,31 +8,21 @@ use junctura_wire::Request;
 use junctura_wire::fixed::Holding;
 
 use super::{Connection, Guard, Wait};
-use crate::mail::{Letter, Talk};
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::{State, Stop};
 use crate::pending::{self, Pending};
-use crate::state::{State, Stop};
 
 impl Connection {
     /// Sends a request and waits for its one answer.
     pub(crate) fn call(&self, request: &Request<'_>) -> Result<Letter> {
-        let (mut state, number, letter) = self.open(Talk::Once, request, Stop::Cancel)?;
+        let (mut state, number, letter) = self.open(request)?;
         state.mail.close(number);
         Ok(letter)
     }
 
-    /// Begins a conversation that goes on until one side ends it.
-    pub(crate) fn begin(&self, request: &Request<'_>) -> Result<(u64, u64)> {
-        let (mut state, number, letter) = self.open(Talk::Stream, request, Stop::End)?;
-        if let Letter::Began(sequence) = letter {
-            return Ok((number, sequence));
-        }
-        state.abandon_now(number, Stop::End);
-        Err(unexpected("no beginning"))
-    }
-
     /// Sends a request, waits for the first letter, and keeps the lock; `stop` is how to give it up while it waits.
-    fn open(&self, talk: Talk, request: &Request<'_>, stop: Stop) -> Result<(Guard<'_>, u64, Letter)> {
-        let (state, number) = self.ask(talk, request)?;
+    fn open(&self, request: &Request<'_>) -> Result<(Guard<'_>, u64, Letter)> {
+        let (state, number) = self.ask(Talk::Once, request)?;
         let (mut state, letter) =
             self.wait_keeping(state, Wait::letters(&number), |state| state.mail.get(number)?.take());
         match letter {
@@ -42,11 +32,11 @@ impl Connection {
             }
             Ok(Some(letter)) => Ok((state, number, letter)),
             Ok(None) => {
-                state.abandon_now(number, stop);
+                state.abandon_now(number, Stop::Cancel);
                 Err(unexpected("no answer"))
             }
             Err(error) => {
-                state.abandon_now(number, stop);
+                state.abandon_now(number, Stop::Cancel);
                 Err(error)
             }
         }

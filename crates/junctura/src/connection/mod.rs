@@ -8,7 +8,15 @@
 //! There is one lock. It is held for moments, never while something waits. A forked child must not say a word on its
 //! parent's connection: every send and every wait looks at the process first.
 
+pub(crate) mod address;
 mod conversation;
+mod dispatch;
+pub(crate) mod handshake;
+pub(crate) mod in_flight;
+pub(crate) mod offer_acks;
+pub(crate) mod segments;
+pub(crate) mod state;
+pub(crate) mod stream;
 mod tasks;
 mod waiting;
 
@@ -22,11 +30,11 @@ use junctura_model::{Code, Error, Result, SameKey, Schema};
 use junctura_transport::{Alarm, Inbox, Incoming, LocalCarrier, UnixCarrier};
 use junctura_wire::body;
 
-use crate::behind::Depot;
-use crate::handshake::{Greeting, Home};
-use crate::place::Carried;
-use crate::segments::Segments;
-use crate::state::{State, forked};
+use crate::connection::address::Carried;
+use crate::connection::handshake::{Greeting, Home};
+use crate::connection::segments::Segments;
+use crate::connection::state::{State, forked};
+use crate::store_fallback::Depot;
 use crate::target::Target;
 pub(crate) use conversation::unexpected;
 #[cfg(feature = "async")]

@@ -3,7 +3,7 @@
 //! ```text
 //!  a task polls: takes --> enters its waker --> takes again --> sleeps
 //!                                                                 |
-//!  whatever reads (a driver, `Pool::look`, a thread that waits):  |
+//!  whatever reads (a driver, a look, a thread that waits):  |
 //!     sorts a letter --> collects the wakers of its conversation --> wakes them, once no lock is held
 //! ```
 //! A waker carries no answer: the task takes it when it runs again. A task that is dropped in between has taken nothing.
@@ -12,12 +12,9 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use junctura_model::Result;
-
 use crate::awaiting::{Awaiting, What};
 use crate::connection::Connection;
-use crate::pool::Pool;
-use crate::state::State;
+use crate::connection::state::State;
 
 /// The wakers that wait for one thing, by the numbers of their places.
 #[derive(Debug, Default)]
@@ -76,7 +73,7 @@ pub(crate) enum DriverState {
     Left,
 }
 
-/// A place among the tasks that wait on a pool, for event loops of other languages; see [`Pool::wake_when`]. It is left when
+/// A place among the tasks that wait on a pool, for event loops of other languages; see [`crate::binding::wake_when`]. It is left when
 /// this is dropped.
 #[doc(hidden)]
 #[derive(Debug, Default)]
@@ -131,32 +128,6 @@ impl TaskPlace {
 impl Drop for TaskPlace {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-impl Pool {
-    /// Wakes, once, when something has been read for `on`. What was read before is found by asking after this.
-    ///
-    /// ```
-    /// # use std::task::Waker;
-    /// # use junctura::{Awaited, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let mut late = pool.begin_demand("name=late", None)?;
-    /// let place = pool.wake_when(&late.awaiting(), Waker::noop())?;
-    /// assert!(late.take()?.is_none()); // not yet: from now on the waker tells
-    /// # drop(place);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    #[doc(hidden)]
-    pub fn wake_when(&self, on: &Awaiting, waker: &Waker) -> Result<TaskPlace> {
-        let mut place = TaskPlace::default();
-        place.enter(&self.connection()?, on, waker);
-        Ok(place)
     }
 }
 

@@ -9,7 +9,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::{Carrier, Inbox, Incoming, Interest, Received, Watch, wait};
 
 use super::{Connection, Guard, Reader};
-use crate::state::{Sleeper, State};
+use crate::connection::state::{Sleeper, State};
 
 /// Offers gather up to about this many bytes before they are sent.
 const BATCH_BYTES: usize = 24 << 10;

@@ -6,10 +6,10 @@ use std::time::Instant;
 use junctura_memory::classes::slot_bytes;
 use junctura_model::{Code, Result};
 
-use crate::allocation::Allocation;
+use crate::connection::in_flight::{Letter, Mailbox};
+use crate::connection::state::{StandingLease, State, Stop};
 use crate::connection::{Connection, Wait};
-use crate::mail::{Letter, Mailbox};
-use crate::state::{StandingLease, State, Stop};
+use crate::verbs::allocation::Allocation;
 
 /// A payload that memory is wanted for.
 pub(super) struct MemoryRequest {

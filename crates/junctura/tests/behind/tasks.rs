@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, DemandOptions, Entry, FollowOptions, Item, Target, Transport, aio};
+use junctura::{
+    Code, DemandOptions, DemandSource, Entry, Follow, FollowOptions, Item, ListOptions, Target, Transport, binding,
+};
 
 use super::{Junction, TIMEOUT, all_of, payload_of, tell, until_live};
 
@@ -13,17 +15,28 @@ async fn tasks_demand_and_list_what_has_left_the_pool() {
     junction.offer("ab");
     junction.archive("a");
     junction.withdraw("a");
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let tasks = junction.reader();
     for timeout in [Some(Duration::ZERO), TIMEOUT] {
         for (name, is_archived) in [("a", true), ("b", false)] {
-            let found = tasks.demand(Target::key([("name", name)]), timeout).await.unwrap();
+            let found = tasks
+                .begin_demand(
+                    Target::key([("name", name)]),
+                    DemandOptions {
+                        timeout,
+                        ..Default::default()
+                    },
+                )
+                .unwrap()
+                .await
+                .unwrap();
             assert_eq!(&found[..], payload_of(name).as_bytes());
             assert_eq!(found.transport() == Transport::Store, is_archived);
         }
-        let missing = tasks.demand(
-            "name=c",
-            timeout.filter(Duration::is_zero).or(Some(Duration::from_millis(1))),
-        );
+        let short = DemandOptions {
+            timeout: timeout.filter(Duration::is_zero).or(Some(Duration::from_millis(1))),
+            ..DemandOptions::default()
+        };
+        let missing = tasks.begin_demand("name=c", short).unwrap();
         let expected = if timeout == TIMEOUT {
             Code::Timeout
         } else {
@@ -31,17 +44,28 @@ async fn tasks_demand_and_list_what_has_left_the_pool() {
         };
         assert_eq!(missing.await.unwrap_err().code(), expected);
     }
-    let listed = tasks.list("").await.unwrap();
+    let listed = tasks
+        .begin_list("", ListOptions::default())
+        .unwrap()
+        .await
+        .unwrap()
+        .begin_entries()
+        .await
+        .unwrap();
     let archived: Vec<bool> = listed.iter().map(Entry::is_archived).collect();
     assert_eq!(archived, [true, false]);
     let in_pool = DemandOptions {
         timeout: Some(Duration::ZERO),
-        in_pool: true,
+        source: DemandSource::Pool,
         ..DemandOptions::default()
     };
-    let gone = tasks.demand_with(&in_pool, Target::key([("name", "a")])).await;
+    let gone = tasks.begin_demand(Target::key([("name", "a")]), in_pool).unwrap().await;
     assert_eq!(gone.unwrap_err().code(), Code::Gone);
-    let late = tasks.demand("name=d", TIMEOUT);
+    let in_time = DemandOptions {
+        timeout: TIMEOUT,
+        ..DemandOptions::default()
+    };
+    let late = tasks.begin_demand("name=d", in_time).unwrap();
     // The server must outlive the answer, so the junction comes back from the task that offers.
     let offer = tokio::task::spawn_blocking(move || {
         junction.offer("d");
@@ -51,18 +75,18 @@ async fn tasks_demand_and_list_what_has_left_the_pool() {
     assert_eq!(&found.unwrap()[..], payload_of("d").as_bytes());
 }
 
-async fn some_for_a_task(follow: &mut aio::Follow, count: usize) -> String {
+async fn some_for_a_task(follow: &mut Follow, count: usize) -> String {
     let mut said = String::new();
     for _ in 0..count {
-        let next = tokio::time::timeout(Duration::from_secs(20), follow.next_item());
+        let next = tokio::time::timeout(Duration::from_secs(20), follow.begin_next());
         tell(&next.await.unwrap().unwrap().unwrap(), &mut said);
     }
     said
 }
 
-async fn all_for_a_task(follow: &mut aio::Follow) -> String {
+async fn all_for_a_task(follow: &mut Follow) -> String {
     let mut said = String::new();
-    while let Some(item) = follow.next_item().await.unwrap() {
+    while let Some(item) = follow.begin_next().await.unwrap() {
         tell(&item, &mut said);
     }
     said
@@ -74,8 +98,8 @@ async fn a_follow_of_tasks_begins_in_the_store_and_goes_on_live() {
     junction.offer_archive_withdraw("ace");
     junction.offer("bd");
     junction.archive("d");
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
-    let mut follow = tasks.follow("").await.unwrap();
+    let tasks = junction.reader();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     assert_eq!((follow.snapshot_sequence(), follow.window()), (5, 256));
     junction.offer("f");
     let mut said = some_for_a_task(&mut follow, 5).await;
@@ -87,13 +111,13 @@ async fn a_follow_of_tasks_begins_in_the_store_and_goes_on_live() {
     junction.offer_archive_withdraw("g");
     junction.offer("h");
     assert_eq!(some_for_a_task(&mut follow, 2).await, "gh");
-    follow.stop().await.unwrap();
+    follow.begin_stop().unwrap().await.unwrap();
     assert_eq!(
-        all_of(&mut junction.reader().follow_with(&until_live(cursor), "").unwrap()),
+        all_of(&mut junction.reader().follow_with("", until_live(cursor)).unwrap()),
         "|gh"
     );
     for (selector, expected) in [("name=a/c", "ac|"), ("name=b", "b|"), ("name=x", "|")] {
-        let mut only = tasks.follow_with(&until_live(None), selector).await.unwrap();
+        let mut only = tasks.begin_follow(selector, until_live(None)).unwrap().await.unwrap();
         assert_eq!(all_for_a_task(&mut only).await, expected);
         assert!(only.is_over() && only.is_live());
     }
@@ -107,9 +131,9 @@ async fn a_follow_of_tasks_fills_gaps_and_tells_those_that_it_cannot_fill() {
         ..FollowOptions::default()
     };
     junction.offer("a");
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
-    let mut follow = tasks.follow_with(&options, "").await.unwrap();
-    let held = follow.next_item().await.unwrap().unwrap(); // the window is full
+    let tasks = junction.reader();
+    let mut follow = tasks.begin_follow("", options).unwrap().await.unwrap();
+    let held = follow.begin_next().await.unwrap().unwrap(); // the window is full
     junction.offer_archive_withdraw("bc");
     junction.offer("d");
     junction.withdraw("d");
@@ -121,8 +145,8 @@ async fn a_follow_of_tasks_fills_gaps_and_tells_those_that_it_cannot_fill() {
 #[tokio::test]
 async fn a_cursor_of_tasks_goes_on_in_the_store() {
     let mut junction = Junction::new();
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
-    let mut follow = tasks.follow("").await.unwrap();
+    let tasks = junction.reader();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     junction.offer("za");
     assert_eq!(some_for_a_task(&mut follow, 3).await, "|za");
     let cursor = follow.cursor().map(|cursor| cursor.to_string());
@@ -135,18 +159,18 @@ async fn a_cursor_of_tasks_goes_on_in_the_store() {
         cursor,
         ..FollowOptions::default()
     };
-    let mut resumed = tasks.follow_with(&options, "").await.unwrap();
+    let mut resumed = tasks.begin_follow("", options.clone()).unwrap().await.unwrap();
     assert_eq!(some_for_a_task(&mut resumed, 5).await, "|ybxc");
     drop((resumed, tasks));
     // In the next life of the server it is in the order of keys.
     junction.begin_anew();
     junction.offer("e");
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let tasks = junction.reader();
     let options = FollowOptions {
         until_live: true,
         ..options
     };
-    let mut resumed = tasks.follow_with(&options, "").await.unwrap();
+    let mut resumed = tasks.begin_follow("", options).unwrap().await.unwrap();
     assert_eq!(all_for_a_task(&mut resumed).await, "bcey|");
 }
 
@@ -162,12 +186,12 @@ async fn who_gives_up_waiting_for_the_store_loses_nothing() {
         writer.archive([("name", name.as_str())], &payload).unwrap();
     }
     writer.flush().unwrap();
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
-    let mut follow = tasks.follow("").await.unwrap();
+    let tasks = junction.reader();
+    let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
     let mut given = Vec::new();
     while !follow.is_live() {
         // Asked once, and given up in the middle of whatever it was.
-        match futures_once(follow.next_item()).await {
+        match futures_once(follow.begin_next()).await {
             Some(item) => {
                 if let Some(Item::Object(object)) = item.unwrap() {
                     given.push(object.get("name").unwrap().to_owned());
@@ -194,17 +218,17 @@ async fn futures_once<T>(future: impl Future<Output = T>) -> Option<T> {
 async fn a_follow_of_tasks_is_dropped_while_it_reads() {
     let junction = Junction::new();
     junction.offer_archive_withdraw("abc");
-    let tasks = aio::Pool::of(junction.reader()).unwrap();
+    let tasks = junction.reader();
     for stops in [false, true] {
-        let mut follow = tasks.follow("").await.unwrap();
+        let mut follow = tasks.begin_follow("", FollowOptions::default()).unwrap().await.unwrap();
         // It is at it, or has been.
-        let _ = futures_once(follow.next_item()).await;
+        let _ = futures_once(follow.begin_next()).await;
         if stops {
-            follow.stop().await.unwrap();
+            follow.begin_stop().unwrap().await.unwrap();
         }
     }
-    tasks.sync().await.unwrap();
-    let standing = tasks.stat().await.unwrap();
+    tasks.begin_sync().unwrap().await.unwrap();
+    let standing = tasks.begin_stat().unwrap().await.unwrap();
     assert!(standing.contains(r#""standing":0"#), "{standing}");
 }
 
@@ -215,31 +239,32 @@ fn a_loop_of_others_follows_into_the_store() {
     junction.offer_archive_withdraw("ac");
     junction.offer("b");
     let reader = junction.reader();
-    let mut begun = reader.begin_follow(&until_live(None), "").unwrap();
+    let mut begun = reader.begin_follow("", until_live(None)).unwrap();
     let mut follow = loop {
-        reader.look().unwrap();
-        if let Some(follow) = begun.take().unwrap() {
+        if let Some(follow) = begun.try_take().unwrap() {
             break follow;
         }
     };
     let (mut said, mut errands) = (String::new(), 0);
     while !follow.is_over() {
-        reader.look().unwrap();
-        while let Some(item) = follow.take_next().unwrap() {
+        binding::look(&reader).unwrap();
+        while let Some(item) = binding::take_item(&mut follow).unwrap() {
             tell(&item, &mut said);
         }
-        if let Some(errand) = follow.take_errand().unwrap() {
+        if let Some(errand) = binding::take_errand(&mut follow).unwrap() {
             // One at a time, and one that was not run comes again.
-            assert!(follow.take_errand().unwrap().is_none() && follow.take_next().unwrap().is_none());
-            follow.finish(errand).unwrap();
-            let mut errand = follow.take_errand().unwrap().unwrap();
+            assert!(binding::take_errand(&mut follow).unwrap().is_none());
+            assert!(binding::take_item(&mut follow).unwrap().is_none());
+            binding::finish(&mut follow, errand).unwrap();
+            let mut errand = binding::take_errand(&mut follow).unwrap().unwrap();
             let errand = thread::spawn(move || {
                 errand.run();
                 errand
             });
-            follow.finish(errand.join().unwrap()).unwrap();
+            binding::finish(&mut follow, errand.join().unwrap()).unwrap();
             errands += 1;
         }
     }
-    assert_eq!((said.as_str(), errands), ("abc|", 3));
+    // The look into the store at its beginning was a step of the request.
+    assert_eq!((said.as_str(), errands), ("abc|", 2));
 }

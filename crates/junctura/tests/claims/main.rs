@@ -74,7 +74,7 @@ fn a_claim_without_its_pieces_costs_no_memory() {
         };
         for rank in ["0", "1"] {
             let named = [("piece_of", "free{space=default}{}{name=claim}"), ("rank", rank)];
-            pool.offer_with(piece.clone(), named, &[7; 8]).unwrap();
+            pool.offer_with(named, &[7; 8], piece.clone()).unwrap();
         }
         for code in refusals(&pool) {
             assert!(
@@ -95,7 +95,7 @@ fn a_claim_of_more_pieces_than_its_bundle_has_is_refused() {
             members: Some(2),
             ..BundleOptions::default()
         };
-        let bundle = pool.open_bundle("claimed", &options, [("", ""); 0]).unwrap();
+        let bundle = pool.open_bundle("claimed", [("", ""); 0], options).unwrap();
         bundle.offer([("name", "claim")], head(layout).as_bytes()).unwrap();
         bundle.offer([("name", "piece")], b"12345678").unwrap();
         assert_eq!(refusals(&pool), [Code::Corrupt; 4], "{layout}");

@@ -8,17 +8,14 @@ use std::process::{Child, Stdio};
 use std::task::{Context, Waker};
 
 use crate::{alone, itself, told};
-use junctura::{FollowOptions, Pool, RequireOptions, Target, aio};
+use junctura::{DemandOptions, FollowOptions, Pool, RequireOptions, Target};
 use tasks::{next_object, offer, one_thread};
 
 const LARGE: usize = 1 << 18;
 
 /// Another process of this program, which runs [`other`] alone.
-fn start(pool: &aio::Pool, part: &str) -> Child {
-    itself(other, pool.blocking().url(), part)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+fn start(pool: &Pool, part: &str) -> Child {
+    itself(other, pool.url(), part).stdout(Stdio::null()).spawn().unwrap()
 }
 
 #[test]
@@ -26,7 +23,7 @@ fn start(pool: &aio::Pool, part: &str) -> Child {
 fn other() {
     let Some((url, part)) = told() else { return };
     one_thread().block_on(async {
-        let pool = aio::Pool::open(Pool::builder().url(url)).await.unwrap();
+        let pool = Pool::builder().url(url).begin_open().unwrap().await.unwrap();
         match part.as_str() {
             "offers 100" => {
                 for number in 0..100 {
@@ -39,9 +36,9 @@ fn other() {
                     window: Some(1),
                     ..FollowOptions::default()
                 };
-                let mut share = pool.join_with(&one, "workers").await.unwrap();
+                let mut share = pool.begin_join("workers", one).unwrap().await.unwrap();
                 drop(next_object(&mut share).await);
-                pool.sync().await.unwrap();
+                pool.begin_sync().unwrap().await.unwrap();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
             }
             other => panic!("no part {other}"),
@@ -59,18 +56,24 @@ fn tasks_wait_for_another_process_each_for_its_own() {
         .unwrap();
     for runtime in [one_thread(), many] {
         runtime.block_on(async {
-            let pool = aio::Pool::open(Pool::builder()).await.unwrap();
+            let pool = Pool::builder().begin_open().unwrap().await.unwrap();
             let waiting: Vec<_> = (0..100)
                 .map(|number| {
                     let pool = pool.clone();
                     tokio::spawn(async move {
                         let key = format!("{{}}{{}}{{name={number}}}");
-                        let object = pool.demand(Target::key_text(key).in_schema("free"), None).await;
+                        let object = pool
+                            .begin_demand(Target::key_text(key).in_schema("free"), DemandOptions::default())?
+                            .await;
                         object.map(|object| object.len())
                     })
                 })
                 .collect();
-            let mut follow = pool.follow("exists(name)").await.unwrap();
+            let mut follow = pool
+                .begin_follow("exists(name)", FollowOptions::default())
+                .unwrap()
+                .await
+                .unwrap();
             let mut producer = start(&pool, "offers 100");
             for (number, task) in waiting.into_iter().enumerate() {
                 let bytes = task.await.unwrap().unwrap();
@@ -91,19 +94,19 @@ fn tasks_wait_for_another_process_each_for_its_own() {
 fn what_was_released_before_a_sync_is_done() {
     let _alone = alone();
     one_thread().block_on(async {
-        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
+        let pool = Pool::builder().schema("free").begin_open().unwrap().await.unwrap();
         let group = RequireOptions {
             name: Some("workers".to_owned()),
             group: true,
             ..RequireOptions::default()
         };
-        pool.require_with(&group, "").await.unwrap();
+        pool.begin_require("", group).unwrap().await.unwrap();
         let objects = ["1", "2", "3"].map(|name| ([("name", name)], b"work"));
-        pool.offer_many(objects).await.unwrap();
+        pool.begin_offer_many(objects).await.unwrap();
         for _ in 0..2 {
             assert!(!start(&pool, "works and dies").wait().unwrap().success());
         }
-        let mut share = pool.join("workers").await.unwrap();
+        let mut share = pool.begin_join("workers", FollowOptions::default()).unwrap().await.unwrap();
         assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
     });
 }
@@ -113,12 +116,15 @@ fn no_thread_is_behind_a_wait() {
     let _alone = alone();
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     one_thread().block_on(async {
-        let pool = aio::Pool::open(Pool::builder().schema("free")).await.unwrap();
-        pool.sync().await.unwrap();
+        let pool = Pool::builder().schema("free").begin_open().unwrap().await.unwrap();
+        pool.begin_sync().unwrap().await.unwrap();
         let mut waiting: Vec<_> = (0..200)
             .map(|number| {
                 let pool = pool.clone();
-                Box::pin(async move { pool.demand(format!("name={number}").as_str(), None).await })
+                Box::pin(async move {
+                    pool.begin_demand(format!("name={number}").as_str(), DemandOptions::default())?
+                        .await
+                })
             })
             .collect();
         let before = threads();

@@ -103,7 +103,7 @@ fn victim() {
             for name in 0..40 {
                 let bytes = if name % 2 == 0 { 100 } else { LARGE };
                 let version = pool
-                    .offer_with(options(), attributes(&name.to_string()), &payload(name, bytes))
+                    .offer_with(attributes(&name.to_string()), &payload(name, bytes), options())
                     .unwrap();
                 say(&format!("offered {version}"));
             }
@@ -147,8 +147,8 @@ fn victim() {
         }
         part if part.starts_with("reads") => {
             let count = part["reads ".len()..].parse().unwrap();
-            let mut follow = pool.follow_with(&through_kept(), "").unwrap();
-            let objects = follow.by_ref().filter_map(|item| as_object(item.unwrap()));
+            let mut follow = pool.follow_with("", through_kept()).unwrap();
+            let objects = follow.iter_mut().filter_map(|item| as_object(item.unwrap()));
             let mut received: Vec<_> = objects.take(count).collect();
             drop(received.remove(0));
             pool.sync(None).unwrap();
@@ -157,8 +157,8 @@ fn victim() {
         }
         part if part.starts_with("shares") => {
             let count = part["shares ".len()..].parse().unwrap();
-            let mut follow = pool.join_with(&window(8), "shared").unwrap();
-            let objects = follow.by_ref().filter_map(|item| as_object(item.unwrap()));
+            let mut follow = pool.join_with("shared", window(8)).unwrap();
+            let objects = follow.iter_mut().filter_map(|item| as_object(item.unwrap()));
             let mut received: Vec<_> = objects.take(count).collect();
             drop(received.remove(0));
             pool.sync(None).unwrap();
@@ -166,8 +166,8 @@ fn victim() {
             die_with((follow, received))
         }
         "works" => {
-            let mut share = pool.join_with(&window(1), "workers").unwrap();
-            let object = share.find_map(|item| as_object(item.unwrap())).unwrap();
+            let share = pool.join_with("workers", window(1)).unwrap();
+            let object = share.into_iter().find_map(|item| as_object(item.unwrap())).unwrap();
             let name = object.get("name").unwrap().to_owned();
             drop(object);
             pool.sync(None).unwrap();
@@ -297,7 +297,11 @@ fn a_producer_killed_after_its_offers_returned_has_lost_nothing() {
     await_departure(&mut departures, &["victim"]);
     let late = pool.follow("space=crash").unwrap();
     for follow in [early, late] {
-        let objects: Vec<_> = follow.filter_map(|item| as_object(item.unwrap())).take(40).collect();
+        let objects: Vec<_> = follow
+            .into_iter()
+            .filter_map(|item| as_object(item.unwrap()))
+            .take(40)
+            .collect();
         let mut seen: Vec<usize> = objects
             .iter()
             .map(|object| object.get("name").unwrap().parse().unwrap())
@@ -374,7 +378,7 @@ fn a_consumer_killed_while_it_holds_gives_everything_back() {
                 retention: Some(Retention::Released(1)),
                 ..options()
             };
-            pool.offer_with(options, attributes(&name.to_string()), &payload(name, LARGE))
+            pool.offer_with(attributes(&name.to_string()), &payload(name, LARGE), options)
                 .unwrap();
         }
         let mut victim = Victim::start(&pool, &format!("holds {round}"));
@@ -420,19 +424,19 @@ fn what_a_killed_reader_held_of_a_named_requirement_goes_to_the_next() {
         name: Some("kept".to_owned()),
         ..RequireOptions::default()
     };
-    drop(pool.require_with(&named, "space=crash").unwrap());
+    drop(pool.require_with("space=crash", named).unwrap());
     for name in 0..4 {
         let options = OfferOptions {
             retention: Some(Retention::Released(1)),
             ..options()
         };
-        pool.offer_with(options, attributes(&name.to_string()), &payload(name, LARGE))
+        pool.offer_with(attributes(&name.to_string()), &payload(name, LARGE), options)
             .unwrap();
     }
     for left in [4, 3, 2] {
         let mut victim = Victim::start(&pool, &format!("reads {left}"));
         victim.hear("released one");
-        let second = pool.follow_with(&through_kept(), "").unwrap_err();
+        let second = pool.follow_with("", through_kept()).unwrap_err();
         assert!(
             second.code() == Code::Conflict && second.cause().contains("victim"),
             "{second}"
@@ -443,7 +447,7 @@ fn what_a_killed_reader_held_of_a_named_requirement_goes_to_the_next() {
         assert_eq!(stat(&pool, "in_flight"), 0);
         assert_eq!(stat(&pool, "visible"), left - 1);
     }
-    let mut follow = pool.follow_with(&through_kept(), "").unwrap();
+    let mut follow = pool.follow_with("", through_kept()).unwrap();
     let last = as_object(follow.next_item().unwrap().unwrap()).unwrap();
     assert_eq!(last.get("name"), Some("3"));
     assert_eq!(last.payload(), payload(3, LARGE));
@@ -473,13 +477,13 @@ fn what_a_killed_member_held_goes_to_another_marked() {
         group: Some("shared".into()),
         ..window(1)
     };
-    let mut survivor = pool.follow_with(&shared, "space=crash").unwrap();
+    let mut survivor = pool.follow_with("space=crash", shared).unwrap();
     for name in 0..6 {
-        pool.offer_with(options(), attributes(&name.to_string()), &payload(name, LARGE))
+        pool.offer_with(attributes(&name.to_string()), &payload(name, LARGE), options())
             .unwrap();
     }
     let mut next = || {
-        let object = survivor.by_ref().find_map(|item| as_object(item.unwrap()));
+        let object = survivor.iter_mut().find_map(|item| as_object(item.unwrap()));
         object.map(|object| (object.get("name").unwrap().to_owned(), object.redelivered(), object))
     };
     let (first, is_again, held) = next().unwrap();
@@ -527,9 +531,9 @@ fn what_was_released_before_a_sync_is_done() {
         group: true,
         ..RequireOptions::default()
     };
-    drop(pool.require_with(&group, "space=crash").unwrap());
+    drop(pool.require_with("space=crash", group).unwrap());
     for name in 0..20 {
-        pool.offer_with(options(), attributes(&format!("{name:02}")), b"work")
+        pool.offer_with(attributes(&format!("{name:02}")), b"work", options())
             .unwrap();
     }
     let far = gate.endpoint().to_string();

@@ -88,7 +88,7 @@ pub(super) fn answer(url: &str) -> Result<()> {
         only_new: true,
         ..FollowOptions::default()
     };
-    let mut questions = pool.follow_with(&options, "space=question")?;
+    let mut questions = pool.follow_with("space=question", options)?;
     let mut out = std::io::stdout();
     let told = out.write_all(b"\n").and_then(|()| out.flush());
     told.map_err(|error| Error::new(Code::Io, "bench", error.to_string()))?;
@@ -106,7 +106,7 @@ fn offer(pool: &Pool, space: &str, number: u64) -> Result<()> {
         ..OfferOptions::default()
     };
     let name = number.to_string();
-    pool.offer_with(options, [("space", space), ("name", name.as_str())], &[7u8; 64])
+    pool.offer_with([("space", space), ("name", name.as_str())], &[7u8; 64], options)
         .map(drop)
 }
 

@@ -78,7 +78,7 @@ impl<'a> Consumer<'a> {
             group: group.or_else(|| plan.own_group_name()).as_deref().map(Into::into),
             ..FollowOptions::default()
         };
-        let follow = pool.follow_with(&options, &selector)?;
+        let follow = pool.follow_with(&selector, options)?;
         let seen = vec![Seen::default(); plan.producers_in_all as usize];
         let mut consumer = Self {
             plan,
@@ -112,8 +112,8 @@ impl<'a> Consumer<'a> {
             ..FollowOptions::default()
         };
         let mut follow = match self.plan.group_name() {
-            Some(group) => self.pool.join_with(&options, &group)?,
-            None => self.pool.follow_with(&options, &self.selector)?,
+            Some(group) => self.pool.join_with(&group, options)?,
+            None => self.pool.follow_with(&self.selector, options)?,
         };
         self.note_beginning(&follow)?;
         while let Some(item) = follow.next_item()? {

@@ -72,6 +72,6 @@ impl<'a> Observer<'a> {
             retention: Some(Retention::For(Duration::from_millis(1))),
             ..OfferOptions::default()
         };
-        self.pool.offer_with(options, attributes, b"")
+        self.pool.offer_with(attributes, b"", options)
     }
 }

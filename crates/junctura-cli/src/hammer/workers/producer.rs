@@ -187,7 +187,7 @@ impl<'a> Producer<'a> {
                 None => &mut self.pipeline,
                 Some(bundles) => bundles.pipeline(n)?,
             };
-            pipeline.offer_allocation_with(options, allocation, attributes)?;
+            pipeline.offer_allocation_with(allocation, attributes, options)?;
         } else {
             write(self.plan.mode, self.grib.as_deref(), buffer, n);
             stamp.offered_ns = self.notes.begin();
@@ -197,7 +197,7 @@ impl<'a> Producer<'a> {
                 None => &mut self.pipeline,
                 Some(bundles) => bundles.pipeline(n)?,
             };
-            pipeline.offer_with(options, attributes, buffer)?;
+            pipeline.offer_with(attributes, buffer, options)?;
         }
         Ok(stamp.offered_ns)
     }

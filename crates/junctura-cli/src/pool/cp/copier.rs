@@ -163,7 +163,7 @@ impl<'a> Copier<'a> {
         };
         let pipeline = &mut self.pipeline;
         with_given(schema, held.attributes(), |given| {
-            pipeline.offer_with(options, given.iter().copied(), held.payload())
+            pipeline.offer_with(given.iter().copied(), held.payload(), options)
         })
         .map(drop)
     }

@@ -12,7 +12,7 @@ mod pace;
 use std::time::Duration;
 
 use clap::Args;
-use junctura::{Code, Error, FollowOptions, Item, Pool, Result, Retention};
+use junctura::{Code, Error, FollowOptions, Item, ListOptions, Pool, Result, Retention};
 use serde_json::Value;
 
 use crate::attributes::{about_selector, selector};
@@ -142,7 +142,7 @@ impl CpArguments {
             group: self.group.as_deref().map(Into::into),
             ..FollowOptions::default()
         };
-        let mut follow = about_selector(from.follow_with(&options, selector), selector)?;
+        let mut follow = about_selector(from.follow_with(selector, options), selector)?;
         let mut pace = self.rate.map(Pace::new);
         while self.count.is_none_or(|count| copier.taken() < count) {
             interrupt.check()?;
@@ -193,7 +193,7 @@ fn is_same(one: &Pool, other: &Pool) -> Result<bool> {
 
 fn total_bytes(pool: &Pool, selector: &str) -> Result<u64> {
     let mut bytes = 0;
-    for page in about_selector(pool.list_pages(selector, None), selector)? {
+    for page in about_selector(pool.list_with(selector, ListOptions::default()), selector)? {
         bytes += about_selector(page, selector)?
             .iter()
             .map(junctura::Entry::bytes)

@@ -142,13 +142,13 @@ impl GetArguments {
             ..FollowOptions::default()
         };
         let mut follow = match &self.group {
-            Some(group) if self.selectors.is_empty() => pool.join_with(&options, group)?,
+            Some(group) if self.selectors.is_empty() => pool.join_with(group, options)?,
             group => {
                 let options = FollowOptions {
                     group: group.as_deref().map(Into::into),
                     ..options
                 };
-                about_selector(pool.follow_with(&options, &selector), &selector)?
+                about_selector(pool.follow_with(&selector, options), &selector)?
             }
         };
         if self.group.is_some() {

@@ -133,7 +133,7 @@ impl LsArguments {
             incomplete: self.incomplete,
             bundle: self.bundle.as_deref(),
         };
-        for page in about_selector(pool.list_with(&options, &selector), &selector)? {
+        for page in about_selector(pool.list_with(&selector, options), &selector)? {
             interrupt.check()?;
             let page = about_selector(page, &selector)?;
             list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;

@@ -177,8 +177,8 @@ impl<'a> Goal for Feed<'a> {
             ..OfferOptions::default()
         };
         let offered = match payload {
-            Payload::Bytes(bytes) => self.pipeline.offer_with(options, given, bytes),
-            Payload::Placed(allocation) => self.pipeline.offer_allocation_with(options, allocation, given),
+            Payload::Bytes(bytes) => self.pipeline.offer_with(given, bytes, options),
+            Payload::Placed(allocation) => self.pipeline.offer_allocation_with(allocation, given, options),
         };
         offered.map_err(|error| place.error(&error))?;
         let origin = self.tally.origin(place, schema, attributes, bytes)?;

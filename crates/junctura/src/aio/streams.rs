@@ -1,0 +1,223 @@
+//! Follows, subscriptions and pages as streams, and what else comes in one by one.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use junctura_model::Result;
+
+use super::beside::{Beside, beside};
+use super::tasks::until;
+use crate::awaiting::Awaited;
+use crate::connection::TaskPlace;
+use crate::verbs::follow::{Errand, Follow, Gap, Item};
+use crate::verbs::list::{Entry, Pages};
+use crate::verbs::require::Requirement;
+use crate::verbs::subscribe::{PoolEvent, Subscription};
+
+/// The task that waits for a follow.
+#[derive(Default)]
+pub(crate) struct FollowTask {
+    place: TaskPlace,
+    /// What a thread does for the follow, until it comes back.
+    errand: Option<Beside<Option<Errand>>>,
+}
+
+/// What a task finds in a follow.
+enum Found {
+    Item(Item),
+    Errand(Errand),
+    Over,
+}
+
+impl Follow {
+    /// The next item, for a task; `None` when the follow has ended. Where the future is dropped, the item is still to come.
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut follow = pool.begin_follow("", FollowOptions::default())?.await?;
+    /// assert!(matches!(follow.begin_next().await?, Some(Item::Live)));
+    /// follow.begin_stop()?.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Follow::next_item`].
+    pub async fn begin_next(&mut self) -> Result<Option<Item>> {
+        poll_fn(|cx| self.poll_item(cx)).await
+    }
+
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
+        loop {
+            ready!(self.poll_errand(cx))?;
+            let mut place = std::mem::take(&mut self.task.place);
+            let connection = Arc::clone(self.connection());
+            let polled = place.poll(&connection, cx, self, Awaited::awaiting, found);
+            self.task.place = place;
+            match ready!(polled)? {
+                Found::Item(item) => return Poll::Ready(Ok(Some(item))),
+                Found::Over => return Poll::Ready(Ok(None)),
+                Found::Errand(errand) => self.send_out(errand)?,
+            }
+        }
+    }
+
+    fn poll_errand(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let Some(errand) = &mut self.task.errand else {
+            return Poll::Ready(Ok(()));
+        };
+        let done = ready!(Pin::new(errand).poll(cx));
+        self.task.errand = None;
+        Poll::Ready(done.map_or(Ok(()), |errand| self.finish(errand)))
+    }
+
+    fn send_out(&mut self, errand: Errand) -> Result<()> {
+        let errand = Arc::new(Mutex::new(Some(errand)));
+        let take = |errand: &Mutex<Option<Errand>>| errand.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sent = Arc::clone(&errand);
+        let run = move || {
+            let mut errand = take(&sent)?;
+            errand.run();
+            Some(errand)
+        };
+        match beside(run, drop) {
+            Ok(beside) => self.task.errand = Some(beside),
+            // Without a thread it stays to be done.
+            Err(error) => {
+                take(&errand).map_or(Ok(()), |errand| self.finish(errand))?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn found(follow: &mut Follow) -> Option<Result<Found>> {
+    match follow.take_next() {
+        Ok(None) => match follow.take_errand() {
+            Ok(None) if follow.is_over() => Some(Ok(Found::Over)),
+            errand => errand.transpose().map(|errand| errand.map(Found::Errand)),
+        },
+        item => item.transpose().map(|item| item.map(Found::Item)),
+    }
+}
+
+impl Stream for Follow {
+    type Item = Result<Item>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_item(cx).map(Result::transpose)
+    }
+}
+
+impl Subscription {
+    /// The next event, for a task; `None` when the subscription has ended. Where the future is dropped, the event is still to come.
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// # Errors
+    /// As [`Subscription::next_event`].
+    pub async fn begin_next(&mut self) -> Result<Option<PoolEvent>> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<PoolEvent>>> {
+        let take = |events: &mut Self| match events.take_next() {
+            Ok(None) if !events.is_over() => None,
+            event => Some(event),
+        };
+        let (mut place, connection) = (std::mem::take(&mut self.place), Arc::clone(&self.connection));
+        let polled = place.poll(&connection, cx, self, Awaited::awaiting, take);
+        self.place = place;
+        polled
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Result<PoolEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(cx).map(Result::transpose)
+    }
+}
+
+impl Pages {
+    /// The next page, for a task; `None` when there are no more.
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// # Errors
+    /// As [`Pages::next_page`].
+    pub async fn begin_next(&mut self) -> Result<Option<Vec<Entry>>> {
+        poll_fn(|cx| self.poll_page(cx)).await
+    }
+
+    /// All pages, for a task.
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a")], b"")?;
+    /// let pages = pool.begin_list("", ListOptions::default())?.await?;
+    /// assert_eq!(pages.begin_entries().await?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Pages::next_page`].
+    pub async fn begin_entries(mut self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        while let Some(page) = self.begin_next().await? {
+            entries.extend(page);
+        }
+        Ok(entries)
+    }
+
+    fn poll_page(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<Entry>>>> {
+        let take = |pages: &mut Self| {
+            let was_over = pages.is_over();
+            match pages.take_next() {
+                Ok(None) if !was_over => None,
+                page => Some(page),
+            }
+        };
+        let (mut place, connection) = (std::mem::take(&mut self.place), Arc::clone(&self.connection));
+        let polled = place.poll(&connection, cx, self, Awaited::awaiting, take);
+        self.place = place;
+        polled
+    }
+}
+
+impl Stream for Pages {
+    type Item = Result<Vec<Entry>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_page(cx).map(Result::transpose)
+    }
+}
+
+impl Requirement {
+    /// As [`Requirement::try_gap`], for a task: waits for the next one.
+    ///
+    /// Requires the feature `async`.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn begin_gap(&mut self) -> Result<Gap> {
+        let (awaiting, connection) = (self.awaiting(), Arc::clone(self.connection()));
+        until(&connection, awaiting, || self.take_gap().transpose()).await
+    }
+}

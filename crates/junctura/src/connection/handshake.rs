@@ -1,0 +1,233 @@
+//! The first words of a connection: who is there, and what the pool is like.
+
+use std::sync::Arc;
+
+use junctura_memory::Reuse;
+use junctura_model::{Code, Error, Result, Schema};
+#[cfg(feature = "embedded")]
+use junctura_pool::server::Embedded;
+use junctura_transport::{
+    Carrier, Gathered, Inbox, Interest, LocalCarrier, Outbox, RING_BYTES, Received, Rings, Sent, UnixCarrier, wait,
+};
+use junctura_wire::body::{Hello, Welcome};
+use junctura_wire::{Reply, Request};
+
+use crate::connection::address::{Place, Reached};
+use crate::connection::segments::Segments;
+use crate::connection::{Connection, Hook};
+
+/// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
+/// effect.
+#[cfg(feature = "embedded")]
+pub(crate) type Home = Option<Embedded>;
+/// Without the feature `embedded` no process embeds a server.
+#[cfg(not(feature = "embedded"))]
+pub(crate) type Home = Option<std::convert::Infallible>;
+
+/// What the server said of itself.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    /// How errors name the server.
+    pub(crate) server: String,
+    pub(crate) incarnation: u64,
+    /// Its process, on its machine.
+    pub(crate) pid: u32,
+    pub(crate) client: u32,
+    pub(crate) schemas: Vec<Arc<Schema>>,
+    /// The number of the schema that is meant where none is named.
+    pub(crate) default_schema: u16,
+    pub(crate) inline_bytes_max: u64,
+    pub(crate) payload_bytes_max: u64,
+    pub(crate) checked: bool,
+    /// Parts of arrays can be asked for: the pool's memory is that of another machine.
+    pub(crate) packs: bool,
+}
+
+impl Greeting {
+    fn new(welcome: &Welcome<'_>, server: &str, own: &[Arc<Schema>]) -> Result<Self> {
+        if welcome.version != junctura_wire::VERSION {
+            let cause = format!(
+                "it speaks version {}, this client {}",
+                welcome.version,
+                junctura_wire::VERSION
+            );
+            return Err(Error::new(Code::Unsupported, server, cause));
+        }
+        let schemas: Vec<Arc<Schema>> = welcome
+            .schemas
+            .iter()
+            .map(|text| Schema::parse_yaml(text).map(Arc::new))
+            .collect::<Result<_>>()?;
+        if schemas.is_empty() {
+            return Err(Error::new(Code::Protocol, server, "the pool has no schema"));
+        }
+        let default = own
+            .first()
+            .and_then(|first| schemas.iter().position(|schema| schema.name() == first.name()));
+        Ok(Self {
+            server: server.to_owned(),
+            pid: welcome.pid,
+            incarnation: welcome.incarnation,
+            client: welcome.client,
+            schemas,
+            default_schema: default.unwrap_or(0) as u16,
+            inline_bytes_max: welcome.inline_bytes_max,
+            payload_bytes_max: welcome.payload_bytes_max,
+            checked: welcome.checked,
+            packs: welcome.packs,
+        })
+    }
+}
+
+/// What a client says of itself.
+#[derive(Clone)]
+pub(crate) struct Introduction {
+    pub(crate) name: String,
+    pub(crate) schemas: Vec<Arc<Schema>>,
+    pub(crate) offer_timeout: Option<std::time::Duration>,
+    pub(crate) reuse: Reuse,
+    pub(crate) visitor: bool,
+    pub(crate) hook: Option<Hook>,
+}
+
+/// Connects to the server at `place`.
+///
+/// # Errors
+/// `Unavailable` when no server is there or it drains, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
+/// it is another user's, or asks for a token.
+pub(crate) fn connect(place: &Place, me: &Introduction, home: &Arc<Home>) -> Result<Connection> {
+    let server = place.to_string();
+    place.reach(me.hook.as_ref(), |reached| {
+        greet(reached, &server, me, Arc::clone(home))
+    })
+}
+
+fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> Result<Connection> {
+    let Reached {
+        mut carrier,
+        beside,
+        expected,
+    } = reached;
+    let hook = me.hook.as_ref();
+    let mut outbox = Outbox::new();
+    let hello = Request::Hello(Hello {
+        version: junctura_wire::VERSION,
+        name: me.name.as_str().into(),
+        host: host().into(),
+        pid: std::process::id(),
+        schemas: me.schemas.iter().map(|schema| schema.to_yaml()).collect(),
+        offer_timeout_ms: me.offer_timeout.map(|time| time.as_millis() as u64),
+        ring_bytes: wants_rings().then_some(RING_BYTES as u32),
+        visits: me.visitor,
+        route: Some(beside.route().into()),
+    });
+    outbox.push(|out| hello.encode(0, out))?;
+    let mut inbox = Inbox::new();
+    loop {
+        match carrier.send(&mut outbox) {
+            Ok(Sent::Blocked) => patiently(&carrier, Interest::WRITE, hook)?,
+            // A server that refuses a client at once has said why before it closed the connection.
+            Err(error) if error.code() == Code::Disconnected => break,
+            sent => break sent.map(drop)?,
+        }
+    }
+    let greeting = listen(&mut carrier, &mut inbox, server, hook, |inbox| {
+        greeting(inbox, server, &me.schemas)
+    })?;
+    if expected.is_some_and(|server| server != (greeting.pid, greeting.incarnation)) {
+        return Err(Error::new(
+            Code::Unavailable,
+            server,
+            "another server has its address here",
+        ));
+    }
+    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, server, hook));
+    let mut carrier = LocalCarrier::new(carrier);
+    if let Some(rings) = rings {
+        carrier.switch(rings?, 0);
+    }
+    let segments = Segments::new(me.reuse);
+    Connection::new(
+        (carrier, beside),
+        inbox,
+        greeting,
+        segments,
+        me.offer_timeout,
+        me.hook.clone(),
+        home,
+    )
+}
+
+/// Receives until `hear` has heard what it waits for.
+fn listen<T>(
+    carrier: &mut UnixCarrier,
+    inbox: &mut Inbox,
+    server: &str,
+    hook: Option<&Hook>,
+    mut hear: impl FnMut(&mut Inbox) -> Result<Option<T>>,
+) -> Result<T> {
+    loop {
+        if let Some(heard) = hear(inbox)? {
+            return Ok(heard);
+        }
+        match carrier.receive(inbox)? {
+            Received::Nothing => patiently(carrier, Interest::READ, hook)?,
+            Received::End => {
+                let cause = "the server closed the connection before the handshake was over";
+                return Err(Error::new(Code::Unavailable, server, cause));
+            }
+            Received::Bytes(_) | Received::Full => {}
+        }
+    }
+}
+
+/// Whether frames go through rings in shared memory, as `JUNCTURA_RINGS` says (`on`, which is the default, or `off`).
+fn wants_rings() -> bool {
+    std::env::var_os("JUNCTURA_RINGS").is_none_or(|value| value != "off")
+}
+
+/// Receives the parts of the rings, which come behind the welcome.
+fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<Rings> {
+    let mut gathered = Gathered::default();
+    loop {
+        let (head, descriptor) = listen(carrier, inbox, server, hook, |inbox| match inbox.next_frame()? {
+            None => Ok(None),
+            Some((frame, descriptor)) => match (Reply::decode(&frame)?, descriptor) {
+                (Reply::Rings(head), Some(descriptor)) => Ok(Some((head, descriptor))),
+                (Reply::Failed(failure), _) => Err(failure.into()),
+                (other, _) => Err(instead_of("rings", &other, server)),
+            },
+        })?;
+        if let Some(rings) = gathered.add(head, descriptor)? {
+            return Ok(rings);
+        }
+    }
+}
+
+fn instead_of(expected: &str, other: &Reply<'_>, server: &str) -> Error {
+    let cause = format!("{:?} instead of {expected}", other.kind());
+    Error::new(Code::Protocol, server, cause)
+}
+
+fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
+    let Some((frame, _)) = inbox.next_frame()? else {
+        return Ok(None);
+    };
+    match Reply::decode(&frame)? {
+        Reply::Welcome(welcome) => Greeting::new(&welcome, server, own).map(Some),
+        Reply::Failed(failure) => Err(failure.into()),
+        other => Err(instead_of("welcome", &other, server)),
+    }
+}
+
+/// Waits, and asks the hook when a signal comes.
+fn patiently(carrier: &UnixCarrier, interest: Interest, hook: Option<&Hook>) -> Result<()> {
+    match wait(carrier.as_fd(), interest) {
+        Err(error) if error.code() == Code::Interrupted => hook.map_or(Ok(()), |hook| hook()),
+        other => other.map(|_| ()),
+    }
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

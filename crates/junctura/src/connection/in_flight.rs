@@ -1,0 +1,428 @@
+//! Which answer belongs to whom: a mailbox for every conversation with the server.
+//!
+//! A request number is `counter << 20 | mailbox`. The counter rises with every request of the connection, so numbers rise
+//! and are never used twice; the mailbox is found without a search. A mailbox is used again for later conversations: what
+//! still comes for an earlier one is known by its smaller counter.
+//!
+//! ```text
+//!  vacant --open--> open --close--> vacant             whoever asked has taken the answer
+//!                    |  abandon
+//!                    v
+//!                 draining ----last answer----> vacant  nobody takes it any more; what comes is given back
+//! ```
+
+use std::collections::VecDeque;
+use std::mem;
+use std::task::Waker;
+
+use junctura_model::{Code, Error, Result};
+
+use crate::connection::TaskWakers;
+use crate::connection::offer_acks::Offers;
+use crate::object::Arrived;
+
+const BOX_BITS: u32 = 20;
+const BOXES_MAX: usize = 1 << BOX_BITS;
+
+/// What a server says in one conversation, apart from acknowledgements of offers.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    Delivered(Arrived),
+    Live,
+    /// The frame's body.
+    Gap(Vec<u8>),
+    Page {
+        last: bool,
+        entries: Vec<u8>,
+    },
+    /// The frame's body.
+    Event(Vec<u8>),
+    Done(u64),
+    Completed {
+        first: u64,
+        objects: u64,
+        more: bool,
+        /// Requests and sequence numbers.
+        versions: Vec<(u64, u64)>,
+    },
+    /// The frame's body.
+    Bundled(Vec<u8>),
+    /// A part of what was wanted of an array.
+    Packed {
+        last: bool,
+        checksum: Option<u32>,
+        bytes: Vec<u8>,
+    },
+    Stats(String),
+    Began(u64),
+    Leased,
+    Ended(Error),
+    Failed(Error),
+}
+
+impl Letter {
+    /// Whether making something of it takes long: see [`Arrived::is_slow`].
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self, Letter::Delivered(arrived) if arrived.is_slow())
+    }
+
+    /// Whether nothing follows it in a conversation of this kind.
+    fn is_last(&self, kind: Talk) -> bool {
+        match self {
+            Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => true,
+            Letter::Packed { last, .. } => *last,
+            _ => kind == Talk::Once,
+        }
+    }
+}
+
+/// The kinds of conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// One request, one answer.
+    Once,
+    /// Answers go on until one side ends it.
+    Stream,
+    /// Any number of offers, each acknowledged.
+    Offers,
+}
+
+/// A slot of a segment that this client leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotId {
+    pub(crate) segment: u32,
+    pub(crate) slot: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Vacant,
+    Open,
+    Draining,
+}
+
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    state: State,
+    talk: Talk,
+    /// The number with which the conversation began.
+    first: u64,
+    letters: VecDeque<Letter>,
+    offers: Offers,
+    acks: VecDeque<Result<u64>>,
+    /// Tasks that wait for what comes.
+    pub(crate) wakers: TaskWakers,
+    /// The conversation that is over once this one is.
+    stops: Option<u64>,
+    /// What has come since it was last asked came at this question; see [`Mail::asked`].
+    untold: Option<u64>,
+    /// Whether it is among [`Mail::untold`].
+    is_listed: bool,
+    /// Which question was the last one that was put to it.
+    asked: u64,
+}
+
+impl Mailbox {
+    fn vacant() -> Self {
+        Self {
+            state: State::Vacant,
+            talk: Talk::Once,
+            first: 0,
+            letters: VecDeque::new(),
+            offers: Offers::default(),
+            acks: VecDeque::new(),
+            wakers: TaskWakers::default(),
+            stops: None,
+            untold: None,
+            is_listed: false,
+            asked: 0,
+        }
+    }
+
+    /// The next letter.
+    pub(crate) fn take(&mut self) -> Option<Letter> {
+        self.untold = None;
+        self.letters.pop_front()
+    }
+
+    /// The next letter, left where it is.
+    #[cfg(feature = "async")]
+    pub(crate) fn peek(&self) -> Option<&Letter> {
+        self.letters.front()
+    }
+
+    /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.
+    pub(crate) fn take_all(&mut self, batch: &mut VecDeque<Letter>) -> bool {
+        self.untold = None;
+        mem::swap(&mut self.letters, batch);
+        !batch.is_empty()
+    }
+
+    /// All acknowledgements that are there, in exchange for `batch`, which is empty; whether there are any.
+    pub(crate) fn take_acks(&mut self, batch: &mut VecDeque<Result<u64>>) -> bool {
+        self.untold = None;
+        mem::swap(&mut self.acks, batch);
+        !batch.is_empty()
+    }
+
+    /// Remembers an offer until it is acknowledged.
+    pub(crate) fn sent(&mut self, request: u64, slot: Option<SlotId>, is_durable: bool) {
+        self.offers.push(request, slot, is_durable);
+    }
+
+    fn has_mail(&self) -> bool {
+        !self.letters.is_empty() || !self.acks.is_empty()
+    }
+}
+
+/// All mailboxes of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    boxes: Vec<Mailbox>,
+    vacant: Vec<usize>,
+    counter: u64,
+    /// Somebody waits in a loop of his own, and is told of what comes.
+    is_watched: bool,
+    /// Mailboxes into which something may have come that nobody has been told of.
+    untold: Vec<usize>,
+    /// How many questions found nothing.
+    questions: u64,
+    /// Tasks to be woken once no lock is held.
+    pub(crate) woken: Vec<Waker>,
+}
+
+impl Mail {
+    /// Begins a conversation; its number is that of its first request.
+    pub(crate) fn open(&mut self, talk: Talk) -> Result<u64> {
+        let index = match self.vacant.pop() {
+            Some(index) => index,
+            None => self.build()?,
+        };
+        let number = self.next(index as u64);
+        let mailbox = &mut self.boxes[index];
+        mailbox.state = State::Open;
+        mailbox.talk = talk;
+        mailbox.first = number;
+        mailbox.stops = None;
+        mailbox.untold = None;
+        mailbox.asked = 0;
+        Ok(number)
+    }
+
+    fn build(&mut self) -> Result<usize> {
+        if self.boxes.len() >= BOXES_MAX {
+            let cause = format!("{BOXES_MAX} are waiting for answers on this connection");
+            return Err(Error::new(Code::LimitExceeded, "requests", cause));
+        }
+        if self.boxes.is_empty() {
+            // Never opened: requests that have no answer carry its number.
+            self.boxes.push(Mailbox::vacant());
+        }
+        self.boxes.push(Mailbox::vacant());
+        Ok(self.boxes.len() - 1)
+    }
+
+    /// The number of another request in a conversation (of 0: of one that has no answer).
+    pub(crate) fn next(&mut self, conversation: u64) -> u64 {
+        self.counter += 1;
+        self.counter << BOX_BITS | index(conversation) as u64
+    }
+
+    /// The mailbox that an answer to `request` belongs to.
+    pub(crate) fn get(&mut self, request: u64) -> Option<&mut Mailbox> {
+        let mailbox = self.boxes.get_mut(index(request));
+        mailbox.filter(|mailbox| mailbox.state != State::Vacant && request >= mailbox.first)
+    }
+
+    /// Whether something lies in the mailbox.
+    pub(crate) fn has_mail(&self, request: u64) -> bool {
+        self.boxes.get(index(request)).is_some_and(Mailbox::has_mail)
+    }
+
+    /// Puts a letter where it belongs; gives it back when nobody waits for it.
+    pub(crate) fn deliver(&mut self, request: u64, letter: Letter) -> Option<Letter> {
+        let Some(mailbox) = self.get(request) else {
+            return Some(letter);
+        };
+        if mailbox.state == State::Open {
+            mailbox.letters.push_back(letter);
+            self.came(index(request));
+            return None;
+        }
+        if letter.is_last(mailbox.talk) {
+            self.close(request);
+        }
+        Some(letter)
+    }
+
+    /// The server has answered an offer: the slot that is the client's again, if there is one.
+    pub(crate) fn acknowledge(&mut self, request: u64, outcome: Result<u64>) -> Option<SlotId> {
+        let slot = self.get(request)?.offers.answer(request, outcome);
+        self.pass_acks_on(request);
+        slot
+    }
+
+    /// Something is done. True: it was that the object of a durable offer is archived.
+    pub(crate) fn archived(&mut self, request: u64) -> bool {
+        let is_archived = self
+            .get(request)
+            .is_some_and(|mailbox| mailbox.talk == Talk::Offers && mailbox.offers.archived(request));
+        if is_archived {
+            self.pass_acks_on(request);
+        }
+        is_archived
+    }
+
+    fn pass_acks_on(&mut self, request: u64) {
+        let Some(mailbox) = self.get(request) else { return };
+        let is_open = mailbox.state == State::Open;
+        let mut came = false;
+        while let Some(ack) = mailbox.offers.pop() {
+            came = true;
+            if is_open {
+                mailbox.acks.push_back(ack);
+            }
+        }
+        if is_open && came {
+            self.came(index(request));
+        } else if !is_open && mailbox.offers.is_empty() {
+            self.close(request);
+        }
+    }
+
+    /// From now on somebody waits in a loop of his own.
+    pub(crate) fn watch(&mut self) {
+        self.is_watched = true;
+        for at in 0..self.boxes.len() {
+            if self.boxes[at].has_mail() {
+                self.came(at);
+            }
+        }
+    }
+
+    fn came(&mut self, at: usize) {
+        let mailbox = &mut self.boxes[at];
+        if !mailbox.wakers.is_empty() {
+            mailbox.wakers.wake_into(&mut self.woken);
+        }
+        if self.is_watched {
+            mailbox.untold.get_or_insert(self.questions);
+            if !mem::replace(&mut mailbox.is_listed, true) {
+                self.untold.push(at);
+            }
+        }
+    }
+
+    /// Somebody who waits in a loop of his own has asked here (`None`: takes now what has come for all) and found nothing.
+    /// Whether he may go back to waiting: what came meanwhile for others whom he asks, too, is to be told first. He asks in
+    /// rounds, so whom he has not asked since he asked here before is not his.
+    pub(crate) fn asked(&mut self, request: Option<u64>) -> bool {
+        self.questions += 1;
+        let now = self.questions;
+        match request.map(|request| self.get(request)) {
+            None => self.keep_untold(|_| false),
+            Some(None) => self.keep_untold(|_| true),
+            Some(Some(mailbox)) => {
+                let before = mem::replace(&mut mailbox.asked, now);
+                self.keep_untold(|came| came >= before)
+            }
+        }
+    }
+
+    fn keep_untold(&mut self, keeps: impl Fn(u64) -> bool) -> bool {
+        let Self { boxes, untold, .. } = self;
+        untold.retain(|&at| {
+            let mailbox = &mut boxes[at];
+            mailbox.untold = mailbox.untold.filter(|&came| keeps(came));
+            mailbox.is_listed = mailbox.untold.is_some();
+            mailbox.is_listed
+        });
+        untold.is_empty()
+    }
+
+    /// Whether an answer to this offer is to come.
+    pub(crate) fn is_unacknowledged(&mut self, request: u64) -> bool {
+        self.get(request).is_some_and(|mailbox| mailbox.offers.awaits(request))
+    }
+
+    /// The conversation is over, on both sides.
+    pub(crate) fn close(&mut self, request: u64) {
+        let Some(mailbox) = self.get(request) else { return };
+        mailbox.state = State::Vacant;
+        let has_tasks = !mailbox.wakers.is_empty();
+        mailbox.letters.clear();
+        mailbox.acks.clear();
+        mailbox.offers.clear();
+        mailbox.untold = None;
+        let stops = mailbox.stops.take();
+        if has_tasks {
+            self.wake_tasks_of(request);
+        }
+        self.vacant.push(index(request));
+        if let Some(stopped) = stops {
+            self.close(stopped);
+        }
+    }
+
+    /// Nobody waits here any more. Returns the letters that are there, since what they hold must be given back, and whether
+    /// the server has more to say.
+    pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<Letter>, bool) {
+        let Some(mailbox) = self.get(request) else {
+            return (VecDeque::new(), false);
+        };
+        mailbox.state = State::Draining;
+        let has_tasks = !mailbox.wakers.is_empty();
+        mailbox.acks.clear();
+        mailbox.untold = None;
+        let letters = mem::take(&mut mailbox.letters);
+        let talk = mailbox.talk;
+        let over = match talk {
+            Talk::Offers => mailbox.offers.is_empty(),
+            Talk::Once | Talk::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
+        };
+        if has_tasks {
+            self.wake_tasks_of(request);
+        }
+        if over {
+            self.close(request);
+        }
+        (letters, !over)
+    }
+
+    /// Nothing more comes there: tasks that wait find out why.
+    fn wake_tasks_of(&mut self, request: u64) {
+        let Self { boxes, woken, .. } = self;
+        boxes[index(request)].wakers.wake_into(woken);
+    }
+
+    /// All tasks are to be woken.
+    pub(crate) fn wake_all_tasks(&mut self) {
+        for mailbox in &mut self.boxes {
+            mailbox.wakers.wake_into(&mut self.woken);
+        }
+    }
+
+    /// Nobody waits for anything any more: all letters that are there.
+    pub(crate) fn abandon_all(&mut self) -> Vec<Letter> {
+        self.boxes
+            .iter_mut()
+            .flat_map(|mailbox| {
+                mailbox.untold = None;
+                mailbox.letters.drain(..)
+            })
+            .collect()
+    }
+
+    /// Begins the conversation that ends `stopped`: when it is over, both are.
+    pub(crate) fn open_stop(&mut self, stopped: u64) -> Result<u64> {
+        let number = self.open(Talk::Once)?;
+        if let Some(mailbox) = self.get(number) {
+            mailbox.stops = Some(stopped);
+        }
+        Ok(number)
+    }
+}
+
+fn index(request: u64) -> usize {
+    (request & (BOXES_MAX as u64 - 1)) as usize
+}

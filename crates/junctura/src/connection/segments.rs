@@ -1,0 +1,123 @@
+//! The segments that this client has mapped: those it reads objects from, and those it leases to place payloads in.
+//!
+//! A map lives as long as somebody uses it: an object that is held keeps its segment's map although the server may have
+//! dropped the segment, and an allocation keeps the leased one.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use junctura_memory::{Mapping, Reuse, SlotMut, Slots, WritableMapping};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::fixed::{FILE_TIER, SegmentHead};
+
+use crate::connection::in_flight::SlotId;
+
+/// A segment to read from.
+#[derive(Debug)]
+struct Readable {
+    mapping: Arc<Mapping>,
+    slot_bytes: u64,
+}
+
+/// All maps of one connection.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    readable: HashMap<u32, Readable>,
+    /// The file tier of the server.
+    file: Option<Arc<OwnedFd>>,
+    leased: HashMap<u32, Arc<WritableMapping>>,
+    slots: Slots,
+}
+
+impl Segments {
+    pub(crate) fn new(reuse: Reuse) -> Self {
+        Self {
+            readable: HashMap::new(),
+            file: None,
+            leased: HashMap::new(),
+            slots: Slots::with_reuse(reuse),
+        }
+    }
+
+    /// Maps a segment that the server announced; or notes where spilled payloads lie.
+    pub(crate) fn add(&mut self, head: &SegmentHead, fd: OwnedFd) -> Result<()> {
+        if head.segment.get() == FILE_TIER {
+            self.file = Some(Arc::new(fd));
+            return Ok(());
+        }
+        let (segment, bytes, slot_bytes) = (head.segment.get(), head.bytes.get(), head.slot_bytes.get());
+        if head.writable.get() == 0 {
+            let mapping = Arc::new(Mapping::readonly(fd, bytes)?);
+            self.readable.insert(segment, Readable { mapping, slot_bytes });
+            return Ok(());
+        }
+        let mapping = Arc::new(Mapping::writable(fd, bytes, slot_bytes)?);
+        self.slots.add_segment(segment, slot_bytes, mapping.slots())?;
+        self.leased.insert(segment, mapping);
+        Ok(())
+    }
+
+    /// Where a delivered payload lies: the map and the offset within it.
+    pub(crate) fn find(&self, segment: u32, slot: u32, length: u64) -> Result<(Arc<Mapping>, u64)> {
+        let Some(readable) = self.readable.get(&segment) else {
+            let cause = "an object lies in it, but it was never announced";
+            return Err(Error::new(Code::Protocol, format!("segment {segment}"), cause));
+        };
+        let offset = u64::from(slot).saturating_mul(readable.slot_bytes);
+        readable.mapping.slice(offset, length)?;
+        Ok((Arc::clone(&readable.mapping), offset))
+    }
+
+    /// Where spilled payloads lie.
+    pub(crate) fn file(&self) -> Result<Arc<OwnedFd>> {
+        let unknown = || {
+            let cause = "an object lies in it, but it was never announced";
+            Error::new(Code::Protocol, "file tier", cause)
+        };
+        self.file.clone().ok_or_else(unknown)
+    }
+
+    /// A free slot for a payload; `None`: a segment must be leased, or slots must come free.
+    pub(crate) fn take(&mut self, bytes: u64) -> Option<Result<(u32, SlotMut)>> {
+        let (segment, slot) = self.slots.allocate(bytes)?;
+        let taken = match self.leased.get(&segment) {
+            Some(mapping) => mapping.take(slot, bytes),
+            None => Err(Error::new(
+                Code::Protocol,
+                format!("segment {segment}"),
+                "it has slots but no map",
+            )),
+        };
+        Some(taken.map(|taken| (segment, taken)))
+    }
+
+    /// A slot is the client's again. What the server frees by mistake changes nothing.
+    pub(crate) fn free(&mut self, slot: SlotId) {
+        let _known = self.slots.free(slot.segment, slot.slot);
+    }
+
+    /// Forgets a leased segment in which nothing lies; says whether it may be returned.
+    pub(crate) fn give_up(&mut self, segment: u32) -> bool {
+        let idle = self.slots.remove_segment(segment);
+        if idle {
+            self.leased.remove(&segment);
+        }
+        idle
+    }
+
+    /// Whether anything is leased.
+    pub(crate) fn is_producing(&self) -> bool {
+        !self.leased.is_empty()
+    }
+
+    /// Leased segments that have been idle for some time.
+    pub(crate) fn surplus(&mut self) -> Vec<u32> {
+        self.slots.surplus()
+    }
+
+    /// The segment is gone.
+    pub(crate) fn dropped(&mut self, segment: u32) {
+        self.readable.remove(&segment);
+    }
+}

@@ -1,0 +1,197 @@
+//! A conversation in which the server goes on talking: what follows, lists, subscriptions and requirements share.
+//!
+//! Letters are fetched in batches, so that most of them cost no lock. Whoever drops a stream waits for the server's last
+//! word on it (one round trip): after that nothing of it is on its way here, and nothing stays held.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use junctura_model::Result;
+use junctura_wire::Request;
+
+use crate::awaiting::Awaiting;
+use crate::connection::in_flight::Letter;
+use crate::connection::{Connection, Wait};
+use crate::pending::Pending;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    connection: Arc<Connection>,
+    number: u64,
+    batch: VecDeque<Letter>,
+    over: bool,
+}
+
+impl Stream {
+    /// One that has begun.
+    pub(crate) fn began(connection: &Arc<Connection>, number: u64) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            number,
+            batch: VecDeque::new(),
+            over: false,
+        }
+    }
+
+    /// The number by which the server knows it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many letters are at hand.
+    pub(crate) fn at_hand(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// What to wait for, for who does not want to wait for this alone.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        if self.over || !self.batch.is_empty() {
+            Awaiting::ready()
+        } else {
+            Awaiting::letters(&self.connection, self.number)
+        }
+    }
+
+    /// Whether the server, or the user, has ended it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Another request has ended it: the server says nothing more.
+    pub(crate) fn was_ended(&mut self) {
+        if !self.over {
+            self.over = true;
+            self.batch.clear();
+            self.connection.finished(self.number);
+        }
+    }
+
+    /// The next letter; `None` when the time is over.
+    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
+        self.await_letter(deadline)?;
+        Ok(self.pop())
+    }
+
+    /// A letter that has come.
+    pub(crate) fn try_next(&mut self) -> Result<Option<Letter>> {
+        self.look_for_letter()?;
+        Ok(self.pop())
+    }
+
+    /// Whether a letter is at hand, as [`Self::try_next`] would find it.
+    pub(crate) fn has_come(&mut self) -> Result<bool> {
+        self.look_for_letter()?;
+        Ok(!self.batch.is_empty())
+    }
+
+    /// What [`Self::next`] would give; it stays.
+    pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&Letter>> {
+        if !self.over {
+            self.await_letter(deadline)?;
+        }
+        Ok(self.batch.front())
+    }
+
+    /// What [`Self::take`] would give; it stays.
+    pub(crate) fn look_at(&mut self) -> Result<Option<&Letter>> {
+        if self.batch.is_empty() && !self.over {
+            let mut state = self.connection.lock()?;
+            if !state.take_letters(self.number, &mut self.batch) {
+                state.stay_in_process()?;
+                state.alive()?;
+            }
+        }
+        Ok(self.batch.front())
+    }
+
+    fn await_letter(&mut self, deadline: Option<Instant>) -> Result<()> {
+        if self.batch.is_empty() {
+            let Self {
+                connection,
+                number,
+                batch,
+                ..
+            } = self;
+            let what = Wait::letters_until(std::slice::from_ref(number), deadline);
+            connection.wait(connection.lock()?, what, |state| {
+                state.take_letters(*number, batch).then_some(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn look_for_letter(&mut self) -> Result<()> {
+        if self.batch.is_empty() {
+            let mut state = self.connection.lock()?;
+            if !state.take_letters(self.number, &mut self.batch) {
+                state.send()?;
+                let (mut state, looked) = self.connection.glance(state);
+                let found = state.take_letters(self.number, &mut self.batch);
+                drop(state);
+                if !found {
+                    looked?;
+                    let (mut state, armed) = self.connection.arm(self.connection.lock()?, Some(self.number));
+                    // Another thread may have read it in between, and its nudge was calmed with the others.
+                    if !state.take_letters(self.number, &mut self.batch) {
+                        state.alive()?;
+                        armed?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A letter that was read already; reads nothing itself.
+    pub(crate) fn take(&mut self) -> Result<Option<Letter>> {
+        self.look_at()?;
+        Ok(self.pop())
+    }
+
+    fn pop(&mut self) -> Option<Letter> {
+        let letter = self.batch.pop_front()?;
+        match letter {
+            Letter::Ended(_)
+            | Letter::Failed(_)
+            | Letter::Page { last: true, .. }
+            | Letter::Packed { last: true, .. } => {
+                self.over = true;
+                self.connection.finished(self.number);
+            }
+            _ => {}
+        }
+        Some(letter)
+    }
+
+    /// Sends a request that is part of the conversation and has no answer of its own.
+    pub(crate) fn say(&self, request: &Request<'_>) -> Result<()> {
+        let mut state = self.connection.lock()?;
+        let number = state.mail.next(0);
+        state.append(number, request)
+    }
+
+    /// Ends it, gives back what nobody has taken, and waits for the server's last word.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.begin_stop()?.wait()
+    }
+
+    /// As [`Self::stop`], without waiting: the server's last word comes to what this returns.
+    pub(crate) fn begin_stop(&mut self) -> Result<Pending<()>> {
+        let batch = std::mem::take(&mut self.batch);
+        let is_over = std::mem::replace(&mut self.over, true);
+        let begun = if is_over {
+            None
+        } else {
+            self.connection.begin_stop(self.number, batch)?
+        };
+        Ok(begun.unwrap_or_else(|| Pending::known(&self.connection, Ok(()))))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // Without a server there is nothing to end. Tasks drop it, too: it does not wait.
+        let _ = self.begin_stop();
+    }
+}

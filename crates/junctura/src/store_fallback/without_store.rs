@@ -1,0 +1,71 @@
+//! Stands in for a store in a build without the feature `store`: types that have no values.
+
+use std::sync::Arc;
+
+use junctura_model::version::Version;
+use junctura_model::{Described, RecordRef, Result, Schema};
+use junctura_wire::body;
+
+use crate::connection::address::lacks_feature;
+use crate::object::Arrived;
+use crate::verbs::follow::Gap;
+
+/// A store, seen from a pool. There is none without the feature `store`.
+#[derive(Debug)]
+pub(crate) enum Depot {}
+
+/// An object in the store. There is none without the feature `store`.
+#[derive(Debug)]
+pub(crate) enum Row {}
+
+impl Depot {
+    pub(crate) fn open(_url: &str, _schemas: &[Arc<Schema>]) -> Result<Self> {
+        Err(lacks_feature("store behind the pool", "store"))
+    }
+
+    pub(crate) fn newest(&self, _selector: &str) -> Result<Vec<Row>> {
+        match *self {}
+    }
+
+    pub(crate) fn find(&self, _target: &body::Target<'_>, _schemas: &[Arc<Schema>]) -> Result<Option<Row>> {
+        match *self {}
+    }
+
+    pub(crate) fn refuse_second(&self, _schema: &Schema, _record: RecordRef<'_>) -> Result<()> {
+        match *self {}
+    }
+
+    pub(super) fn find_gap(&self, _gap: &Gap) -> Result<Vec<Option<Row>>> {
+        match *self {}
+    }
+}
+
+impl Row {
+    pub(crate) fn number(&self) -> u16 {
+        match *self {}
+    }
+
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        match *self {}
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        match *self {}
+    }
+
+    pub(crate) fn is_after(&self, _incarnation: u64, _sequence: u64) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn describe(&self) -> Result<Described> {
+        match *self {}
+    }
+
+    pub(crate) fn read(&self, _in_first_phase: bool) -> Result<Arrived> {
+        match *self {}
+    }
+}

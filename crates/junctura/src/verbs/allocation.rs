@@ -1,0 +1,426 @@
+//! Memory in the pool that a producer fills in place, so that a payload is never copied.
+//!
+//! ```text
+//!  allocate --> filled by its owner --offer--> the pool's, read-only for all
+//!                     |
+//!                     '------drop------> free again
+//! ```
+
+use std::fmt;
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use junctura_memory::classes::slot_bytes;
+use junctura_memory::{SlotMut, WritableMapping};
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, IntoGiven, Result};
+use junctura_wire::Request;
+use junctura_wire::body::Lease;
+
+use crate::connection::in_flight::{Letter, SlotId, Talk};
+use crate::connection::state::{StandingLease, State, Stop};
+use crate::connection::{Connection, Guard, Wait};
+use crate::pending::Pending;
+use crate::pool::Pool;
+use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
+
+/// Memory for one payload, until it is offered. It holds whatever was there before.
+///
+/// ```
+/// # use junctura::{OfferOptions, Pool, Retention};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut field = pool.allocate(100_000)?;
+/// assert!(field.is_shared()); // else it travels inside the message
+/// field[..50_000].fill(7);
+/// field.truncate(50_000);
+/// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
+/// field.offer_with([("name", "sevens")], once)?;
+/// let another = pool.allocate(10)?;
+/// another.offer([("name", "zeros")])?; // memory of a small payload begins as zeros
+/// # Ok(())
+/// # }
+/// ```
+pub struct Allocation {
+    pub(crate) connection: Arc<Connection>,
+    memory: Memory,
+}
+
+pub(crate) enum Memory {
+    /// Small enough to travel inside the message.
+    Heap(Vec<u8>),
+    Slot {
+        segment: u32,
+        slot: SlotMut,
+    },
+    Gone,
+}
+
+/// Memory that stays mapped while this lives. What it holds is the pool's: after the object is gone it is used again.
+#[derive(Clone, Debug)]
+pub struct KeepMapped {
+    _mapping: Arc<WritableMapping>,
+}
+
+impl Pool {
+    /// Memory for a payload of `bytes`, to be filled and offered; waits for it as long as the pool's offer timeout says.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let mut field = pool.allocate(100_000)?;
+    /// field.fill(7);
+    /// field.offer([("space", "demo"), ("name", "sevens")])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `TooLarge` for more than the pool takes, `PoolFull` when there was no memory in time; it says what fills the pool.
+    pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
+        let connection = self.connection()?;
+        Allocation::new(&connection, bytes, connection.offer_timeout)
+    }
+
+    /// As [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::{OfferOptions, Pool, Retention};
+    /// # use std::time::Duration;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open()?;
+    /// let mut first = pool.begin_allocate(600_000)?.wait()?;
+    /// let mut second = pool.begin_allocate(600_000)?;
+    /// assert!(second.wait_within(Duration::from_millis(1))?.is_none()); // the pool is full
+    ///
+    /// first.fill(7);
+    /// let retention = Some(Retention::ReleasedBy(junctura::Consumers::new(["archive"])?));
+    /// let options = OfferOptions { retention, ..Default::default() };
+    /// assert_eq!(first.begin_offer([("name", "sevens")], options)?.wait()?.sequence, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
+        Ok(self.connection()?.begin_allocate(bytes, false))
+    }
+}
+
+impl Allocation {
+    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>) -> Result<Self> {
+        Self::made(connection, bytes, timeout, false)
+    }
+
+    /// For a member of a bundle: does not wait for what only the end of a bundle could free.
+    pub(crate) fn for_bundle(connection: &Arc<Connection>, bytes: usize) -> Result<Self> {
+        Self::made(connection, bytes, connection.offer_timeout, true)
+    }
+
+    fn made(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>, staged: bool) -> Result<Self> {
+        if connection.goes_inline(bytes) {
+            return Ok(Self::of_heap(connection, bytes));
+        }
+        let (segment, slot) = connection.take_slot(bytes as u64, timeout, staged)?;
+        Ok(Self::of_slot(connection, segment, slot))
+    }
+
+    pub(crate) fn of_heap(connection: &Arc<Connection>, bytes: usize) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            memory: Memory::Heap(vec![0; bytes]),
+        }
+    }
+
+    pub(crate) fn of_slot(connection: &Arc<Connection>, segment: u32, slot: SlotMut) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            memory: Memory::Slot { segment, slot },
+        }
+    }
+
+    /// Offers it and returns when the object is visible. Should the offer fail, the memory is free again.
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer`].
+    pub fn offer<'a, V: IntoGiven<'a>>(self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<Version> {
+        self.offer_with(attributes, OfferOptions::default())
+    }
+
+    /// As [`Allocation::offer`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer_with`].
+    pub fn offer_with<'a, V: IntoGiven<'a>>(
+        self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
+    ) -> Result<Version> {
+        let connection = Arc::clone(&self.connection);
+        let terms = connection.terms(options)?;
+        let mut record = Vec::new();
+        connection.record(terms, attributes, &mut record)?;
+        let ready = self.into_ready();
+        connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// As [`Allocation::offer_with`], without waiting; the answer to a durable offer comes when its object is archived. See
+    /// [`Pool::begin_allocate`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer. The memory is free again then.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        options: OfferOptions<'_>,
+    ) -> Result<Pending<Version>> {
+        let offer = PreparedOffer::new(&self.connection, attributes, options)?;
+        offer.begin_filled(self, |connection, _, sequence| connection.version(sequence))
+    }
+
+    /// Whether it lies in shared memory (a small payload travels inside the message).
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.memory, Memory::Slot { .. })
+    }
+
+    /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` where it is not shared memory.
+    #[must_use]
+    pub(crate) fn keep_mapped(&self) -> Option<KeepMapped> {
+        match &self.memory {
+            Memory::Slot { slot, .. } => Some(KeepMapped {
+                _mapping: Arc::clone(slot.mapping()),
+            }),
+            Memory::Heap(_) | Memory::Gone => None,
+        }
+    }
+
+    /// Keeps only the first `bytes`; more than there are changes nothing.
+    pub fn truncate(&mut self, bytes: usize) {
+        match &mut self.memory {
+            Memory::Heap(heap) => heap.truncate(bytes),
+            Memory::Slot { slot, .. } => slot.truncate(bytes),
+            Memory::Gone => {}
+        }
+    }
+
+    /// A slot means nothing to another server.
+    pub(crate) fn must_be_of(&self, connection: &Arc<Connection>) -> Result<()> {
+        if Arc::ptr_eq(&self.connection, connection) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::InvalidArgument,
+            "allocation",
+            "it belongs to another connection",
+        ))
+    }
+
+    /// Gives up the right to write; what remains can only be offered.
+    pub(crate) fn into_ready(mut self) -> Ready {
+        match mem::replace(&mut self.memory, Memory::Gone) {
+            Memory::Heap(heap) => Ready::Heap(heap),
+            Memory::Slot { segment, slot } => {
+                let checksum = if self.connection.greeting.checked {
+                    crc32c::crc32c(&slot)
+                } else {
+                    0
+                };
+                Ready::Slot {
+                    slot: SlotId {
+                        segment,
+                        slot: slot.slot(),
+                    },
+                    length: slot.len() as u64,
+                    checksum,
+                }
+            }
+            Memory::Gone => Ready::Heap(Vec::new()),
+        }
+    }
+}
+
+/// A payload that nobody writes to any more.
+pub(crate) enum Ready {
+    Heap(Vec<u8>),
+    Slot { slot: SlotId, length: u64, checksum: u32 },
+}
+
+impl Ready {
+    pub(crate) fn content(&self) -> Content<'_> {
+        match self {
+            Ready::Heap(heap) => Content::Inline(heap),
+            &Ready::Slot { slot, length, checksum } => Content::Slot { slot, length, checksum },
+        }
+    }
+}
+
+impl Deref for Allocation {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Heap(heap) => heap,
+            Memory::Slot { slot, .. } => slot,
+            Memory::Gone => &[],
+        }
+    }
+}
+
+impl DerefMut for Allocation {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Heap(heap) => heap,
+            Memory::Slot { slot, .. } => slot,
+            Memory::Gone => &mut [],
+        }
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Allocation({} bytes)", self.len())
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let Memory::Slot { segment, slot } = mem::replace(&mut self.memory, Memory::Gone) else {
+            return;
+        };
+        let id = SlotId {
+            segment,
+            slot: slot.slot(),
+        };
+        drop(slot);
+        if let Ok(mut state) = self.connection.lock() {
+            state.free_slot(id);
+            state.wake_concerned();
+            state.nudge();
+            drop(self.connection.wake_tasks(state));
+        }
+    }
+}
+
+/// What waiting for memory came to.
+enum Found {
+    Slot(u32, SlotMut),
+    /// A segment came, and others took its slots.
+    Nothing,
+}
+
+impl Connection {
+    /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
+    /// whichever comes first is taken: slots that come free, or a segment.
+    pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
+        self.must_take(bytes)?;
+        let mut state = self.lock()?;
+        state.alive()?;
+        if let Some(taken) = state.segments.take(bytes) {
+            return taken;
+        }
+        // Slots may have come free and nobody has read of it.
+        let (mut state, looked) = self.glance(state);
+        looked?;
+        loop {
+            if let Some(taken) = state.segments.take(bytes) {
+                return taken;
+            }
+            let found;
+            (state, found) = self.lease(state, bytes, timeout, staged);
+            if let Found::Slot(segment, slot) = found? {
+                return Ok((segment, slot));
+            }
+        }
+    }
+
+    /// # Errors
+    /// `TooLarge` for more than the pool takes.
+    pub(crate) fn must_take(&self, bytes: u64) -> Result<()> {
+        let most = self.greeting.payload_bytes_max;
+        if bytes <= most {
+            return Ok(());
+        }
+        let cause = format!("{bytes} bytes; this pool takes {most} at most");
+        Err(Error::new(Code::TooLarge, "payload", cause))
+    }
+
+    /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
+    /// every payload: the lease stands until it is answered, while slots come and go.
+    fn lease<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        bytes: u64,
+        timeout: Option<Duration>,
+        staged: bool,
+    ) -> (Guard<'a>, Result<Found>) {
+        let taken_over = state
+            .standing_lease
+            .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == staged);
+        let lease = match taken_over.map_or_else(|| state.ask_for_segment(bytes, timeout, staged), Ok) {
+            Ok(lease) => lease,
+            Err(error) => return (state, Err(error)),
+        };
+        let what = Wait {
+            requests: &[lease.number],
+            for_slots: true,
+            for_room: false,
+            deadline: None,
+        };
+        let mut answered = false;
+        let (mut state, found) = self.wait_keeping(state, what, |state| {
+            if let Some(taken) = state.segments.take(bytes) {
+                return Some(taken.map(|(segment, slot)| Found::Slot(segment, slot)));
+            }
+            let letter = state.mail.get(lease.number)?.take()?;
+            answered = true;
+            match letter {
+                // Another payload's time was up, not this one's.
+                Letter::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => {
+                    Some(Ok(Found::Nothing))
+                }
+                Letter::Failed(error) => Some(Err(error)),
+                _ => Some(Ok(Found::Nothing)),
+            }
+        });
+        if answered {
+            state.mail.close(lease.number);
+        } else if found.is_ok() && state.standing_lease.is_none() {
+            state.standing_lease = Some(lease);
+        } else {
+            // Where it cannot be said, there is no server any more.
+            let _ = state.abandon(lease.number, Stop::Cancel);
+        }
+        let found = found.and_then(|found| found.unwrap_or(Ok(Found::Nothing)));
+        (state, found)
+    }
+}
+
+impl State {
+    pub(crate) fn ask_for_segment(
+        &mut self,
+        payload_bytes: u64,
+        timeout: Option<Duration>,
+        staged: bool,
+    ) -> Result<StandingLease> {
+        let number = self.mail.open(Talk::Once)?;
+        let lease = Lease {
+            payload_bytes,
+            timeout_ms: timeout.map(|time| time.as_millis() as u64),
+            staged,
+        };
+        if let Err(error) = self.append(number, &Request::Lease(lease)) {
+            self.mail.close(number);
+            return Err(error);
+        }
+        Ok(StandingLease {
+            number,
+            slot_bytes: slot_bytes(payload_bytes),
+            staged,
+        })
+    }
+}

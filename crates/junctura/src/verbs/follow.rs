@@ -1,0 +1,688 @@
+//! Everything that matches: what is there, then what comes.
+//!
+//! ```text
+//!  follow --> objects that were there, by key --> Live --> objects as they become visible … --> stop
+//!               '--- Gap: what went before it could be given, in its place, at any point ---'
+//! ```
+
+mod errand;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use junctura_model::version::{Cursor, Version};
+use junctura_model::{Code, Described, Error, RecordRef, Result};
+use junctura_wire::body::Order;
+use junctura_wire::{Frame, Kind, Reply, Request, body};
+
+#[cfg(feature = "async")]
+use crate::aio::FollowTask;
+use crate::awaiting::{Awaited, Awaiting};
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
+use crate::connection::{Connection, unexpected};
+use crate::iter::iterable;
+use crate::object::{Arrived, Object, Origin, Snapshot};
+use crate::pending::Pending;
+use crate::pool::Pool;
+use crate::store_fallback::{Depot, Replay, Sorting, Wants};
+use crate::verbs::require::Versions;
+pub use errand::Errand;
+use errand::Errands;
+
+/// How to follow, where it is not the default.
+#[derive(Clone, Debug, Default)]
+pub struct FollowOptions {
+    /// Objects that may be on their way or held, unreleased, at once; whoever holds that many gets no more. `None`: 256, and
+    /// 8 for a member of a group, since what is on its way to one is kept from the others.
+    pub window: Option<u32>,
+    /// The attribute by whose value what is there is ordered; `None`: by key.
+    pub order_by: Option<String>,
+    /// Goes on where an earlier follow of the same selector and order was: what [`Follow::cursor`] printed.
+    pub cursor: Option<String>,
+    /// Only what comes.
+    pub only_new: bool,
+    /// Ends when it has caught up: when all has been given that was there when it began, or came since its cursor, and what
+    /// came while that was given, up to [`Item::Live`]. What is superseded after that moment, before it could be given, is a [`Gap`],
+    /// since the newer version does not come any more. For a member of a group: when all that was there has been given, to
+    /// whomever.
+    pub until_live: bool,
+    /// Receives through the requirement of this name: all that it is owed, oldest first, and what it will be owed. Such a
+    /// follow has no selector of its own.
+    pub requirement: Option<String>,
+    /// Receives as a member of this group, which is made if it does not stand.
+    pub group: Option<Group>,
+}
+
+/// A consumer group: its members share what matches, each object to one of them at a time.
+///
+/// It is a requirement with a name: it outlives its members, what it is owed stays, a withdraw waits for it, and
+/// [`Pool::retract`] ends it. An object is done when a member releases it. What a member had and did not release when its
+/// connection ended goes to another, marked as [`Object::redelivered`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its name: up to 128 ASCII letters, digits and `._+:-/`.
+    pub name: String,
+    /// Which versions of each key it is owed.
+    pub versions: Versions,
+    /// How long it stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
+    pub time_to_live: Option<Duration>,
+}
+
+impl From<&str> for Group {
+    /// The group of this name, with every version, until it is retracted.
+    fn from(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Objects that may be unreleased at once, where nothing is said.
+const WINDOW: u32 = 256;
+/// The same, of a member.
+const WINDOW_OF_MEMBER: u32 = 8;
+
+/// What a follow gives.
+#[derive(Debug)]
+pub enum Item {
+    /// An object that matches.
+    Object(Object),
+    /// All that was there when the follow began has been given; what comes now is new.
+    Live,
+    /// Objects that went before they could be given.
+    Gap(Gap),
+}
+
+/// Objects that a reader will not get.
+#[derive(Debug)]
+pub struct Gap {
+    /// Which, as far as they can be named.
+    pub items: Vec<GapItem>,
+    /// How many more there are.
+    pub unnamed: u64,
+    /// Why: `withdrawn`, `expired`, ….
+    pub reason: String,
+}
+
+/// One version of an object that a reader will not get.
+#[derive(Debug)]
+pub struct GapItem {
+    /// Its attributes.
+    pub object: Described,
+    /// Which version of it.
+    pub version: Version,
+}
+
+/// A follow; dropping it ends it. Objects that it gave stay held until they are dropped themselves.
+///
+/// As an iterator it waits for the next item, and ends when the follow ends.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool};
+/// # use std::time::Duration;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "early")], b"")?;
+/// let mut follow = pool.follow("")?;
+/// assert_eq!((follow.snapshot_sequence(), follow.window()), (1, 256));
+/// while !follow.is_live() {
+///     follow.next_item()?; // `None`: it has ended
+/// }
+/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // nothing has come yet
+/// pool.offer([("name", "late")], b"")?;
+/// let late = follow.next_within(Duration::from_secs(10))?;
+/// assert!(matches!(late, Some(Item::Object(object)) if object.get("name") == Some("late")));
+///
+/// // A later one, in whatever process, goes on there.
+/// let cursor = follow.cursor().map(|cursor| cursor.to_string());
+/// follow.stop()?;
+/// let resumed = pool.follow_with("", FollowOptions { cursor, ..Default::default() })?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Follow {
+    stream: Stream,
+    origin: Arc<Origin>,
+    snapshot: u64,
+    window: u32,
+    live: bool,
+    last: Option<Last>,
+    /// What the store behind the pool has for it.
+    replay: Option<Box<Replay>>,
+    errands: Errands,
+    /// The task that waits for it.
+    #[cfg(feature = "async")]
+    pub(crate) task: FollowTask,
+}
+
+/// The last object that was given.
+struct Last {
+    sequence: u64,
+    /// Only among what was there at the beginning is the key needed.
+    first_phase: Option<Cursor>,
+}
+
+impl Pool {
+    /// Follows what matches a selector; the empty one matches everything.
+    ///
+    /// Each version of each object is given at most once, and nothing is missed between what was there and what comes.
+    ///
+    /// ```
+    /// # use junctura::{Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "early")], b"")?;
+    /// let mut follow = pool.follow("space=demo")?;
+    /// pool.offer([("space", "demo"), ("name", "late")], b"")?;
+    ///
+    /// let mut names = Vec::new();
+    /// while names.len() < 2 {
+    ///     if let Some(Item::Object(object)) = follow.next_item()? {
+    ///         names.push(object.get("name").map(str::to_owned));
+    ///     }
+    /// }
+    /// assert_eq!(names, [Some("early".to_owned()), Some("late".to_owned())]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
+    /// `not`: each offer is checked against them.
+    pub fn follow(&self, selector: &str) -> Result<Follow> {
+        self.follow_with(selector, FollowOptions::default())
+    }
+
+    /// As [`Pool::follow`], with options.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a"), ("size", "2")], b"")?;
+    /// pool.offer([("name", "b"), ("size", "1")], b"")?;
+    /// let newest_first = FollowOptions { until_live: true, ..FollowOptions::default() };
+    /// let objects = pool.follow_with("", newest_first)?.into_iter().filter(|item| matches!(item, Ok(Item::Object(_))));
+    /// assert_eq!(objects.count(), 2); // what was there, and no more
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
+    /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms;
+    /// `InvalidArgument` for options that do not go together; `Unsupported` for a selector beside a requirement's name.
+    pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
+        self.begin_follow(selector, options)?.wait()
+    }
+
+    /// As [`Pool::follow_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
+    pub fn begin_follow(&self, selector: &str, options: FollowOptions) -> Result<Pending<Follow>> {
+        if options.requirement.is_some() && !selector.is_empty() {
+            return Err(takes_no_selector(selector));
+        }
+        let connection = self.connection()?;
+        let Some(depot) = self.depot().filter(|_| options.is_plain()) else {
+            return begin_follow(&connection, &options, selector, &options.through());
+        };
+        let behind = Behind::new(depot, &connection, &options, selector)?;
+        let follow = begin_follow(&connection, &behind.of_pool, selector, &Through::Nothing)?;
+        Ok(follow.then(|follow| follow?.begin_behind(behind)))
+    }
+
+    /// Follows as one more member of a group that stands, whatever it stands for.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Item, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let options = FollowOptions {
+    ///     group: Some("workers".into()),
+    ///     ..FollowOptions::default()
+    /// };
+    /// let mut first = pool.follow_with("space=demo", options)?;
+    /// let mut second = pool.join("workers")?;
+    /// pool.offer([("space", "demo"), ("name", "one")], b"")?;
+    /// pool.offer([("space", "demo"), ("name", "two")], b"")?;
+    ///
+    /// // Each gets one of them.
+    /// let mut names = Vec::new();
+    /// for member in [&mut first, &mut second] {
+    ///     while let Some(item) = member.next_item()? {
+    ///         let Item::Object(object) = item else { continue };
+    ///         names.extend(object.get("name").map(str::to_owned));
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(names, ["one", "two"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` where there is none of this name; `Conflict` where the name is that of a requirement for one reader.
+    pub fn join(&self, group: &str) -> Result<Follow> {
+        self.join_with(group, FollowOptions::default())
+    }
+
+    /// As [`Pool::join`], with options.
+    ///
+    /// ```
+    /// # use junctura::{FollowOptions, Pool, RequireOptions};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let group = RequireOptions { name: Some("workers".to_owned()), group: true, ..RequireOptions::default() };
+    /// pool.require_with("space=work", group)?;
+    /// let one_at_a_time = FollowOptions { window: Some(1), ..FollowOptions::default() };
+    /// assert_eq!(pool.join_with("workers", one_at_a_time)?.window(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Also `InvalidArgument` for options that choose what is given, or in which order.
+    pub fn join_with(&self, group: &str, options: FollowOptions) -> Result<Follow> {
+        self.begin_join(group, options)?.wait()
+    }
+
+    /// As [`Pool::join_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options come last, by value, with every verb"
+    )]
+    pub fn begin_join(&self, group: &str, options: FollowOptions) -> Result<Pending<Follow>> {
+        begin_follow(&self.connection()?, &options, "", &Through::Group(group, None))
+    }
+}
+
+impl FollowOptions {
+    /// Whether it is through no requirement or group, which keep what they are owed.
+    fn is_plain(&self) -> bool {
+        self.requirement.is_none() && self.group.is_none()
+    }
+
+    fn through(&self) -> Through<'_> {
+        match &self.group {
+            Some(group) => Through::Group(&group.name, Some(group)),
+            None => Through::Nothing,
+        }
+    }
+}
+
+fn takes_no_selector(selector: &str) -> Error {
+    let cause = "a follow through a requirement receives all of it, and takes no selector";
+    Error::new(Code::Unsupported, selector, cause)
+}
+
+/// What a follow receives through, beside the requirement that its options name.
+pub(crate) enum Through<'a> {
+    Nothing,
+    /// A requirement of this connection, by its number; whether it is a group's.
+    Number(u64, bool),
+    /// A group, by its name and on these terms.
+    Group(&'a str, Option<&'a Group>),
+}
+
+fn too_late() -> Error {
+    Error::new(Code::Timeout, "follow", "nothing came in time")
+}
+
+/// A follow that is to give what the store behind the pool has, too.
+struct Behind {
+    depot: Arc<Depot>,
+    sorting: Sorting,
+    wants: Option<Wants>,
+    /// What the pool is asked.
+    of_pool: FollowOptions,
+}
+
+impl Behind {
+    fn new(depot: &Arc<Depot>, connection: &Connection, options: &FollowOptions, selector: &str) -> Result<Self> {
+        let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
+        let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
+        // What an earlier life of the server had is in the store, or nowhere.
+        let of_pool = FollowOptions {
+            cursor: options
+                .cursor
+                .clone()
+                .filter(|_| !cursor.as_ref().is_some_and(is_foreign)),
+            ..options.clone()
+        };
+        let wants = match cursor {
+            _ if options.only_new => None,
+            None => Some(Wants::All(selector.to_owned())),
+            Some(cursor) => Some(Wants::After(selector.to_owned(), cursor)),
+        };
+        Ok(Self {
+            depot: Arc::clone(depot),
+            sorting: Sorting::new(&connection.greeting.schemas, options.order_by.as_deref())?,
+            wants,
+            of_pool,
+        })
+    }
+}
+
+pub(crate) fn begin_follow(
+    connection: &Arc<Connection>,
+    options: &FollowOptions,
+    selector: &str,
+    through: &Through<'_>,
+) -> Result<Pending<Follow>> {
+    let (request, window) = request(options, selector, through)?;
+    let order_by = options.order_by.clone();
+    connection.begin_stream(&request, move |connection, stream, snapshot| {
+        Follow::made(connection, stream, snapshot, order_by, window)
+    })
+}
+
+/// What the server is asked, and the window that it keeps to.
+fn request<'a>(options: &'a FollowOptions, selector: &'a str, through: &Through<'a>) -> Result<(Request<'a>, u32)> {
+    let chooses = options.order_by.is_some() || options.cursor.is_some() || options.only_new;
+    let (requirement, group, is_member) = match *through {
+        Through::Nothing => (None, None, false),
+        Through::Number(number, is_group) => (Some(number), None, is_group),
+        Through::Group(name, terms) => (None, Some((name, terms)), true),
+    };
+    if chooses && (requirement.is_some() || is_member || options.requirement.is_some()) {
+        let cause =
+            "through a requirement all that it is owed comes, as it became visible: no order, cursor or only_new";
+        return Err(Error::new(Code::InvalidArgument, "follow", cause));
+    }
+    let window = options
+        .window
+        .unwrap_or(if is_member { WINDOW_OF_MEMBER } else { WINDOW });
+    let request = Request::Follow(body::Follow {
+        selector: selector.into(),
+        order: order(options.order_by.as_deref()),
+        window: window.max(1),
+        cursor: options.cursor.as_deref().map(Into::into),
+        only_new: options.only_new,
+        requirement,
+        until_live: options.until_live,
+        requirement_name: options.requirement.as_deref().map(Into::into),
+        group: group.map(|(name, _)| name.into()),
+        group_terms: group.and_then(|(_, terms)| terms).map(|terms| body::GroupTerms {
+            newest_only: terms.versions == Versions::Newest,
+            time_to_live_ms: terms.time_to_live.map(milliseconds),
+        }),
+    });
+    Ok((request, window))
+}
+
+/// A part of a millisecond counts as a whole one.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    time.as_nanos().div_ceil(1_000_000) as u64
+}
+
+pub(crate) fn order(by: Option<&str>) -> Order<'_> {
+    by.map_or(Order::Key, |name| Order::Attribute(name.into()))
+}
+
+impl Follow {
+    fn made(
+        connection: &Arc<Connection>,
+        stream: Stream,
+        snapshot: u64,
+        order_by: Option<String>,
+        window: u32,
+    ) -> Self {
+        let began = Snapshot {
+            sequence: snapshot,
+            order_by,
+        };
+        let origin = Arc::new(Origin::new(connection, stream.number(), Some(began)));
+        Self {
+            stream,
+            origin,
+            snapshot,
+            window,
+            live: false,
+            last: None,
+            replay: None,
+            errands: Errands::default(),
+            #[cfg(feature = "async")]
+            task: FollowTask::default(),
+        }
+    }
+
+    /// To be called before anything is taken.
+    fn begin_in(&mut self, behind: Behind) {
+        let Behind {
+            depot, sorting, wants, ..
+        } = behind;
+        let replay = Replay::new(&depot, Arc::clone(&self.origin), sorting, self.snapshot, wants);
+        self.replay = Some(Box::new(replay));
+    }
+
+    /// The next item; waits for it. `None`: the follow has ended.
+    ///
+    /// # Errors
+    /// `Disconnected`; `Corrupt` for an object whose payload was changed (mode `checked`): the follow goes on after it;
+    /// `LimitExceeded` when more waits for this reader than the server keeps for one: it has ended then.
+    pub fn next_item(&mut self) -> Result<Option<Item>> {
+        self.next_until(None)
+    }
+
+    /// The next item.
+    ///
+    /// # Errors
+    /// Also `Timeout` when none came in time.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Item>> {
+        self.next_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The next item, if one has come. `None`: none has, or the follow has ended ([`Follow::is_over`]).
+    ///
+    /// # Errors
+    /// As [`Follow::next_item`].
+    pub fn try_next(&mut self) -> Result<Option<Item>> {
+        if self.replay.is_some() {
+            return self.try_next_behind();
+        }
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(letter) => self.item(letter),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the follow has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stream.is_over()
+    }
+
+    /// Whether all that was there when it began has been given.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The newest sequence number when it began: what was there has at most this one, what comes has larger ones.
+    #[must_use]
+    pub fn snapshot_sequence(&self) -> u64 {
+        self.snapshot
+    }
+
+    /// Objects of it that may be held at once.
+    #[must_use]
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// Where a later follow goes on after the last object that this one gave; `None` before the first one.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Cursor> {
+        let last = self.last.as_ref()?;
+        if let Some(cursor) = &last.first_phase {
+            return Some(cursor.clone());
+        }
+        let incarnation = self.origin.connection.greeting.incarnation;
+        Some(Cursor {
+            incarnation,
+            phase: junctura_model::version::Phase::Live { last: last.sequence },
+        })
+    }
+
+    /// Ends it; what was on its way is given back.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    pub(crate) fn end(&mut self) -> Result<()> {
+        self.stream.stop()
+    }
+
+    /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
+        self.stream.begin_stop()
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.origin.connection
+    }
+
+    fn try_next_behind(&mut self) -> Result<Option<Item>> {
+        loop {
+            match self.next_until(Some(Instant::now())) {
+                // The descriptor becomes readable when more comes, not before.
+                Err(error) if error.code() == Code::Timeout && !self.stream.has_come()? => return Ok(None),
+                Err(error) if error.code() == Code::Timeout => {}
+                item => return item,
+            }
+        }
+    }
+
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        if self.replay.is_some() {
+            return self.next_behind(deadline);
+        }
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.next(deadline)? {
+            Some(letter) => self.item(letter),
+            None => Err(too_late()),
+        }
+    }
+
+    /// This object is the last that was given.
+    pub(crate) fn note(&mut self, object: &Object) {
+        let first_phase = if object.in_first_phase() { object.cursor() } else { None };
+        self.last = Some(Last {
+            sequence: object.version().sequence,
+            first_phase,
+        });
+    }
+
+    /// As [`Follow::try_next`], of the pool alone. An object whose payload cannot be read is returned with the reason, for a reader that keeps it.
+    #[cfg(feature = "store")]
+    pub(crate) fn try_next_unread(&mut self) -> Result<Option<(Item, Option<Error>)>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        match self.stream.try_next()? {
+            Some(Letter::Delivered(arrived)) => {
+                let (object, unread) = self.received(arrived);
+                Ok(Some((Item::Object(object), unread)))
+            }
+            Some(letter) => Ok(self.item(letter)?.map(|item| (item, None))),
+            None => Ok(None),
+        }
+    }
+
+    fn received(&mut self, arrived: Arrived) -> (Object, Option<Error>) {
+        self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
+        let (object, unread) = Object::received(&self.origin, arrived);
+        if unread.is_none() {
+            self.note(&object);
+        }
+        (object, unread)
+    }
+
+    fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
+        Ok(Some(match letter {
+            Letter::Delivered(arrived) => match self.received(arrived) {
+                (object, None) => Item::Object(object),
+                (_, Some(error)) => return Err(error),
+            },
+            Letter::Live => {
+                self.live = true;
+                Item::Live
+            }
+            Letter::Gap(body) => Item::Gap(Gap::read(&self.origin.connection, &body)?),
+            Letter::Ended(error) if error.code() == Code::Closed => return Ok(None),
+            Letter::Ended(error) | Letter::Failed(error) => return Err(error),
+            _ => return Err(unexpected("in a follow")),
+        }))
+    }
+}
+
+impl Awaited for Follow {
+    fn awaiting(&self) -> Awaiting {
+        match self.is_due() {
+            Some(true) => Awaiting::ready(),
+            Some(false) => self.stream.awaiting(),
+            None => Awaiting::never(),
+        }
+    }
+}
+
+iterable!(Follow, Item, next_item);
+
+impl fmt::Debug for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Follow(from {}, live: {})", self.snapshot, self.live)
+    }
+}
+
+impl Gap {
+    /// Reads the body of a frame.
+    pub(crate) fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
+        let frame = Frame {
+            kind: Kind::Gap as u8,
+            descriptors: 0,
+            request: 0,
+            body,
+        };
+        let Reply::Gap(gap) = Reply::decode(&frame)? else {
+            return Err(unexpected("no gap"));
+        };
+        let items = gap.items.iter().map(|name| {
+            let schema = connection.known_schema(name.schema)?;
+            let version = connection.version(name.sequence);
+            Ok(GapItem {
+                object: Described::new(schema, RecordRef::trusted(&name.record).to_owned()),
+                version,
+            })
+        });
+        Ok(Self {
+            items: items.collect::<Result<_>>()?,
+            unnamed: gap.unnamed.unwrap_or(0),
+            reason: gap.reason.into_owned(),
+        })
+    }
+}

@@ -1,0 +1,398 @@
+//! What is visible, without payloads.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use junctura_model::version::Version;
+use junctura_model::{Described, RecordRef, Result};
+use junctura_wire::body::List;
+use junctura_wire::fixed::{SPILLED, STAGED};
+use junctura_wire::{Listed, Request};
+
+use crate::awaiting::{Awaited, Awaiting};
+#[cfg(feature = "async")]
+use crate::connection::TaskPlace;
+use crate::connection::in_flight::Letter;
+use crate::connection::stream::Stream;
+use crate::connection::{Connection, unexpected};
+use crate::iter::iterable;
+use crate::pending::Pending;
+use crate::pool::Pool;
+use crate::store_fallback::{Merge, Row, Sorting, Standing};
+use crate::verbs::follow::order;
+
+/// An object that is visible. It reads as its [`Described`] attributes.
+///
+/// ```
+/// # use junctura::{ListOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let version = pool.offer([("name", "a")], b"bytes")?;
+/// let bundle = pool.bundle()?;
+/// bundle.offer([("name", "b")], b"more bytes")?;
+/// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
+/// for entry in pool.list_with("", incomplete)?.entries()? {
+///     match entry.staged_in() {
+///         None => {
+///             assert_eq!((entry.version(), entry.bytes(), entry.get("name")), (version, 5, Some("a")));
+///             assert!(!entry.is_spilled() && !entry.is_archived());
+///         }
+///         Some(bundle) => println!("{} of bundle {bundle} is not visible yet", entry.key()),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Entry {
+    object: Described,
+    version: Version,
+    bytes: u64,
+    bundle: Option<u64>,
+    is_spilled: bool,
+    is_archived: bool,
+}
+
+/// How to list, where it is not the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListOptions<'a> {
+    /// Order by the value of this attribute first, then by key.
+    pub order_by: Option<&'a str>,
+    /// Members of bundles that are not complete, too.
+    pub incomplete: bool,
+    /// Only what belongs to the bundle of this path, or to one nested in it.
+    pub bundle: Option<&'a str>,
+}
+
+impl Entry {
+    /// Its newest version. A staged object has sequence number 0.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Bytes of its payload.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The number of the bundle in which it is staged ([`crate::BundleEntry::number`]); `None`: it is visible.
+    #[must_use]
+    pub fn staged_in(&self) -> Option<u64> {
+        self.bundle
+    }
+
+    /// Whether its payload lay in the server's file tier when the page was made; else it lay in memory.
+    #[must_use]
+    pub fn is_spilled(&self) -> bool {
+        self.is_spilled
+    }
+
+    /// Whether only the store behind the pool has it.
+    #[must_use]
+    pub fn is_archived(&self) -> bool {
+        self.is_archived
+    }
+
+    fn archived(row: &Row) -> Result<Self> {
+        Ok(Self {
+            object: row.describe()?,
+            version: row.version(),
+            bytes: row.bytes(),
+            bundle: None,
+            is_spilled: false,
+            is_archived: true,
+        })
+    }
+}
+
+impl Deref for Entry {
+    type Target = Described;
+
+    fn deref(&self) -> &Described {
+        &self.object
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entry({} {}, {} bytes)", self.object.key(), self.version, self.bytes)
+    }
+}
+
+/// The pages of a list, one at a time: they take no more memory than one page. With the feature `async` they are a stream.
+#[derive(Debug)]
+pub struct Pages {
+    pub(crate) connection: Arc<Connection>,
+    stream: Stream,
+    /// The next page is on its way; else the server waits to be asked for it.
+    asked: bool,
+    /// What only the store behind the pool has.
+    behind: Option<Merge>,
+    #[cfg(feature = "async")]
+    pub(crate) place: TaskPlace,
+}
+
+impl Pool {
+    /// All visible objects that match a selector, by key.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
+    /// let entries = pool.list("space=demo")?;
+    /// assert_eq!((entries.len(), entries[0].bytes()), (1, 5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`, pointing at the character.
+    pub fn list(&self, selector: &str) -> Result<Vec<Entry>> {
+        self.begin_list(selector, ListOptions::default())?.wait()?.entries()
+    }
+
+    /// As [`Pool::list`], page by page, with options.
+    ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.bundled(|bundle| bundle.offer([("name", "a")], b"").map(drop))?;
+    /// let bundle = pool.bundle()?;
+    /// bundle.offer([("name", "b")], b"staged")?;
+    /// let incomplete = ListOptions { incomplete: true, order_by: Some("name"), ..Default::default() };
+    /// for page in pool.list_with("", incomplete)? {
+    ///     let names: Vec<_> = page?.iter().map(|entry| entry.get("name").map(str::to_owned)).collect();
+    ///     assert_eq!(names, [Some("a".to_owned()), Some("b".to_owned())]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has; `NotFound` for the path of a bundle that
+    /// there is not, or that is forgotten.
+    pub fn list_with(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
+        self.begin_list(selector, options)?.wait()
+    }
+
+    /// As [`Pool::list_with`], without what only the store behind the pool has.
+    pub(crate) fn list_served(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
+        let connection = self.connection()?;
+        let served = connection.begin_stream(&options.request(selector), |connection, stream, _| {
+            Pages::of(connection, stream)
+        });
+        served?.wait()
+    }
+
+    /// As [`Pool::list_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_list(&self, selector: &str, options: ListOptions<'_>) -> Result<Pending<Pages>> {
+        let connection = self.connection()?;
+        // What belongs to a bundle, only the pool knows.
+        let Some(depot) = self.depot().filter(|_| options.bundle.is_none()) else {
+            return connection.begin_stream(&options.request(selector), |connection, stream, _| {
+                Pages::of(connection, stream)
+            });
+        };
+        let sorting = Sorting::new(&connection.greeting.schemas, options.order_by)?;
+        let served = connection.begin_stream(&options.request(selector), |connection, stream, began| {
+            (Pages::of(connection, stream), began)
+        })?;
+        let (depot, selector) = (Arc::clone(depot), selector.to_owned());
+        Ok(served.then(move |served| {
+            let (mut pages, began) = served?;
+            let there = Arc::clone(&connection);
+            let look = move || {
+                let mut rows = depot.newest(&selector)?;
+                rows.retain(|row| !row.is_after(there.greeting.incarnation, began));
+                pages.behind = Some(Merge::new(sorting, rows));
+                Ok(pages)
+            };
+            Ok(Pending::work(&connection, look, drop))
+        }))
+    }
+}
+
+impl ListOptions<'_> {
+    fn request<'a>(&'a self, selector: &'a str) -> Request<'a> {
+        Request::List(List {
+            selector: selector.into(),
+            order: order(self.order_by),
+            incomplete: self.incomplete,
+            bundle: self.bundle.map(Into::into),
+        })
+    }
+}
+
+impl Pages {
+    fn of(connection: &Arc<Connection>, stream: Stream) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            stream,
+            asked: true,
+            behind: None,
+            #[cfg(feature = "async")]
+            place: TaskPlace::default(),
+        }
+    }
+
+    /// The next page; waits for it. `None`: there are no more.
+    ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # pool.offer([("name", "a")], b"")?;
+    /// let mut pages = pool.list_with("", ListOptions::default())?;
+    /// assert_eq!(pages.next_page()?.map(|page| page.len()), Some(1));
+    /// assert!(pages.next_page()?.is_none() && pages.is_over());
+    /// # pages.begin_stop()?.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Pool::list_with`]; `Disconnected`. There is no more after an error.
+    pub fn next_page(&mut self) -> Result<Option<Vec<Entry>>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        let page = self.page();
+        if page.is_err() {
+            let _ = self.stream.stop();
+        }
+        page.map(Some)
+    }
+
+    /// All pages; waits for them.
+    ///
+    /// # Errors
+    /// As [`Pages::next_page`].
+    pub fn entries(mut self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        while let Some(page) = self.next_page()? {
+            entries.extend(page);
+        }
+        Ok(entries)
+    }
+
+    fn page(&mut self) -> Result<Vec<Entry>> {
+        self.ask()?;
+        let letter = self.stream.next(None)?;
+        self.read(letter)
+    }
+
+    /// The next page, if it has been read: as [`Pending::take`]. `None`: it has not, or there are no more ([`Pages::is_over`]). It is
+    /// asked for by the first call after each page.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_next(&mut self) -> Result<Option<Vec<Entry>>> {
+        if self.stream.is_over() {
+            return Ok(None);
+        }
+        if !self.asked {
+            self.ask()?;
+            // What is not sent now goes with the next look.
+            self.connection.lock()?.send()?;
+        }
+        match self.stream.take()? {
+            None => Ok(None),
+            letter => self.read(letter).map(Some),
+        }
+    }
+
+    /// Whether all pages were given.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stream.is_over()
+    }
+
+    /// Ends it without waiting for the rest.
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` when there is no server any more.
+    pub fn begin_stop(&mut self) -> Result<Pending<()>> {
+        self.stream.begin_stop()
+    }
+
+    /// Asks for the next page, unless it was asked for.
+    fn ask(&mut self) -> Result<()> {
+        if !self.asked {
+            self.stream.say(&Request::More(self.stream.number()))?;
+            self.asked = true;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, letter: Option<Letter>) -> Result<Vec<Entry>> {
+        self.asked = false;
+        match letter {
+            Some(Letter::Page { last, entries }) => {
+                let page = Listed {
+                    last,
+                    entries: &entries,
+                };
+                match &mut self.behind {
+                    None => read(&self.connection, page),
+                    Some(behind) => merge(&self.connection, page, behind),
+                }
+            }
+            Some(Letter::Failed(error) | Letter::Ended(error)) => Err(error),
+            _ => Err(unexpected("in a list")),
+        }
+    }
+}
+
+impl Awaited for Pages {
+    fn awaiting(&self) -> Awaiting {
+        self.stream.awaiting()
+    }
+}
+
+/// A page with what only the store has, in its place; the last one has all that is left.
+fn merge(connection: &Connection, page: Listed<'_>, behind: &mut Merge) -> Result<Vec<Entry>> {
+    let mut merged = Vec::new();
+    for (listed, entry) in page.iter().zip(read(connection, page)?) {
+        let (head, record) = listed?;
+        let standing = Standing {
+            number: head.schema.get(),
+            record: RecordRef::trusted(record),
+        };
+        while let Some(row) = behind.before(standing, entry.staged_in().is_none()) {
+            merged.push(Entry::archived(&row)?);
+        }
+        merged.push(entry);
+    }
+    while page.last
+        && let Some(row) = behind.pop()
+    {
+        merged.push(Entry::archived(&row)?);
+    }
+    Ok(merged)
+}
+
+fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
+    let entries = page.iter().map(|entry| {
+        let (head, record) = entry?;
+        let schema = connection.known_schema(head.schema.get())?;
+        let is_staged = head.flags.get() & STAGED != 0;
+        let number = head.sequence.get();
+        let version = connection.version(if is_staged { 0 } else { number });
+        Ok(Entry {
+            bundle: is_staged.then_some(number),
+            object: Described::new(schema, RecordRef::trusted(record).to_owned()),
+            version,
+            bytes: head.length.get(),
+            is_spilled: head.flags.get() & SPILLED != 0,
+            is_archived: false,
+        })
+    });
+    entries.collect()
+}
+
+iterable!(Pages, Vec<Entry>, next_page);

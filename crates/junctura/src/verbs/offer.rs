@@ -1,0 +1,438 @@
+//! Handing an object over: the attributes become a record, the payload goes inside the message or into a slot.
+
+mod prepared;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Consumers, Durability, Error, IntoGiven, RecordRef, Result, Retention};
+use junctura_wire::fixed::{
+    BY_CONSUMERS, CHECKSUM, DEFAULT_RETENTION, DURABLE, FOR_A_TIME, IF_WANTED, INLINE, ONCE, OfferHead, TOGETHER,
+};
+use junctura_wire::frame::BODY_BYTES_MAX;
+use junctura_wire::{Request, body};
+
+use crate::connection::in_flight::{Letter, SlotId, Talk};
+use crate::connection::state::{State, Stop};
+use crate::connection::{Connection, Wait, unexpected};
+use crate::pending::{Pending, Said};
+use crate::pool::Pool;
+use crate::target::find_schema;
+use crate::verbs::allocation::Allocation;
+use crate::verbs::wanted::not_wanted;
+pub(crate) use prepared::PreparedOffer;
+
+/// How an object is offered, where it is not the default.
+#[derive(Clone, Debug, Default)]
+pub struct OfferOptions<'a> {
+    /// The schema that describes it; `None`: the pool's default.
+    pub schema: Option<&'a str>,
+    /// How long it stays; `None`: as its schema says.
+    pub retention: Option<Retention>,
+    /// Only if somebody wants it: else nothing is moved, the offer fails with `NotWanted`, and so does whoever demands its key
+    /// afterwards, until it is offered. See [`Pool::wanted`].
+    pub if_wanted: bool,
+    /// What has happened when the offer returns; `None`: as its schema says. With [`Durability::Durable`] somebody who requires the
+    /// object has put it into a store, and said so ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from`
+    /// does). It is visible at once in any case. A member of a bundle is staged when its offer returns, and durable with the bundle: see
+    /// [`Bundle::seal`](crate::Bundle::seal).
+    pub durability: Option<Durability>,
+}
+
+impl Pool {
+    /// Offers a copy of `payload` and returns when the object is visible to all.
+    ///
+    /// Where the payload is made anew for each object, [`Pool::allocate`] saves the copy.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let version = pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
+    /// assert_eq!(version.sequence, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the schema does not take, `AlreadyExists` where
+    /// the key is taken and the schema rejects another (in the pool, as long as it remembers what is gone, and in the store behind it), `PoolFull` when there was no memory for it within the pool's offer timeout.
+    pub fn offer<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+    ) -> Result<Version> {
+        self.offer_with(attributes, payload, OfferOptions::default())
+    }
+
+    /// As [`Pool::offer`], with options.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use junctura::{OfferOptions, Pool, Retention};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let retention = Some(Retention::For(Duration::from_mins(10)));
+    /// let options = OfferOptions { retention, ..OfferOptions::default() };
+    /// pool.offer_with([("space", "demo"), ("name", "first")], b"gone in ten minutes", options)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
+    /// [`Retention::check`] refuses; `LimitExceeded` where [`Retention::ReleasedBy`] names more sets of consumers than the pool
+    /// keeps (256 a client, 4,096 in all); `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it. A durable offer also fails
+    /// with `Io` when nothing requires the object, or those who do have not archived it, and with `Timeout` after the pool's offer timeout:
+    /// the object is visible then.
+    pub fn offer_with<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<Version> {
+        let connection = self.connection()?;
+        let mut record = Vec::new();
+        let if_wanted = options.if_wanted;
+        let terms = connection.terms(options)?;
+        connection.record(terms, attributes, &mut record)?;
+        if connection.goes_inline(payload.len()) {
+            return connection.offer_one(terms, &record, Content::Inline(payload));
+        }
+        if if_wanted && connection.begin_wanted(terms.schema(), &record)?.wait()? == 0 {
+            return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
+        }
+        let mut allocation = Allocation::new(&connection, payload.len(), connection.offer_timeout)?;
+        allocation.copy_from_slice(payload);
+        let ready = allocation.into_ready();
+        connection.offer_one(terms, &record, ready.content())
+    }
+
+    /// As [`Pool::offer_with`], without waiting. See [`Pending`].
+    ///
+    /// The payload is copied into the pool at once, unless something has to be asked before, or there is no memory: then it is kept
+    /// meanwhile. What is large is best filled in place ([`Pool::begin_allocate`]).
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_offer<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        payload: &[u8],
+        options: OfferOptions<'_>,
+    ) -> Result<Pending<Version>> {
+        let connection = self.connection()?;
+        let mut offer = PreparedOffer::new(&connection, attributes, options)?;
+        offer.probes &= !connection.goes_inline(payload.len());
+        offer.begin_copy(payload, |connection, _, sequence| connection.version(sequence))
+    }
+
+    /// Offers many objects, each as by [`Pool::offer`], without awaiting each; returns when all are visible.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let steps = ["0", "6", "12"].map(|step| ([("space", "steps"), ("name", step)], b"field"));
+    /// assert_eq!(pool.offer_many(steps)?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// That of the first offer that failed. Those before it are visible; later ones may be.
+    pub fn offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Version>>
+    where
+        V: IntoGiven<'a>,
+        A: IntoIterator<Item = (&'a str, V)>,
+        P: AsRef<[u8]>,
+    {
+        let mut pipeline = self.pipeline(1024)?.collect();
+        for (attributes, payload) in objects {
+            pipeline.offer(attributes, payload.as_ref())?;
+        }
+        pipeline.flush()?;
+        Ok(pipeline.collected())
+    }
+}
+
+/// What an offer says besides attributes and payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    schema: u16,
+    releases: u32,
+    flags: u16,
+    /// The request that has its bundle open.
+    bundle: Option<u64>,
+}
+
+impl Terms {
+    /// The same, for a member of a bundle.
+    pub(crate) fn within(self, bundle: u64) -> Self {
+        Self {
+            bundle: Some(bundle),
+            ..self
+        }
+    }
+}
+
+impl Terms {
+    pub(crate) fn schema(self) -> u16 {
+        self.schema
+    }
+
+    /// Of a piece of an array: it is offered once, and stays as long as the array does.
+    pub(crate) fn of_piece(schema: u16) -> Self {
+        Self {
+            schema,
+            releases: 0,
+            flags: TOGETHER | ONCE,
+            bundle: None,
+        }
+    }
+
+    pub(crate) fn is_durable(self) -> bool {
+        self.flags & DURABLE != 0
+    }
+}
+
+/// An offer's payload, ready to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    Inline(&'a [u8]),
+    Slot { slot: SlotId, length: u64, checksum: u32 },
+}
+
+impl Content<'_> {
+    fn slot(&self) -> Option<SlotId> {
+        match self {
+            Content::Inline(_) => None,
+            Content::Slot { slot, .. } => Some(*slot),
+        }
+    }
+}
+
+impl Connection {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Those of [`Retention::check`]; `NotFound` for a schema; where names have to be told to the server, also its own.
+    pub(crate) fn terms(self: &Arc<Self>, options: OfferOptions<'_>) -> Result<Terms> {
+        let (mut terms, unknown) = self.known_terms(options)?;
+        if let Some(names) = unknown {
+            terms.releases = self.begin_names(names)?.wait()?;
+        }
+        Ok(terms)
+    }
+
+    /// The terms; and the names of consumers that the server has to be told of first, for their number.
+    pub(crate) fn known_terms(&self, options: OfferOptions<'_>) -> Result<(Terms, Option<Consumers>)> {
+        let schema = self.schema_number(options.schema)?;
+        let mut unknown = None;
+        let (releases, flags) = match options.retention.map(Retention::check).transpose()? {
+            None => (0, DEFAULT_RETENTION),
+            Some(Retention::UntilWithdrawn) => (0, 0),
+            Some(Retention::Released(releases)) => (releases, 0),
+            Some(Retention::ReleasedBy(names)) => {
+                let number = self.lock()?.consumers.get(&names).copied();
+                unknown = number.is_none().then_some(names);
+                (number.unwrap_or(0), BY_CONSUMERS)
+            }
+            Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
+        };
+        let wanted = if options.if_wanted { IF_WANTED } else { 0 };
+        let terms = Terms {
+            schema,
+            releases,
+            flags: flags | wanted | self.durability(schema, options.durability)?,
+            bundle: None,
+        };
+        Ok((terms, unknown))
+    }
+
+    fn durability(&self, schema: u16, said: Option<Durability>) -> Result<u16> {
+        match said.unwrap_or_else(|| self.schema(schema).default_durability()) {
+            Durability::Memory => Ok(0),
+            Durability::Durable => Ok(DURABLE),
+            Durability::Replicated => {
+                let cause = "this version keeps no copies on other servers; memory and durable are known";
+                Err(Error::new(Code::Unsupported, "durability replicated", cause))
+            }
+        }
+    }
+
+    /// Tells the server of the names in a retention, if it has not been told.
+    #[cfg(feature = "async")]
+    pub(crate) fn begin_unknown_names(self: &Arc<Self>, options: &OfferOptions<'_>) -> Result<Option<Pending<u32>>> {
+        match &options.retention {
+            Some(Retention::ReleasedBy(names)) if !self.lock()?.consumers.contains_key(names) => {
+                self.begin_names(names.clone()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Tells the server of names of consumers; the answer is their number.
+    fn begin_names(self: &Arc<Self>, names: Consumers) -> Result<Pending<u32>> {
+        let request = Request::Consumers(body::Consumers {
+            names: names.iter().map(str::to_owned).collect(),
+        });
+        self.pend(
+            Talk::Once,
+            &request,
+            Stop::Cancel,
+            move |connection, _, said| match said {
+                Said::Letter(Letter::Done(number)) => {
+                    let number =
+                        u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
+                    connection.lock()?.consumers.insert(names, number);
+                    Ok(number)
+                }
+                _ => Err(unexpected("no number of names")),
+            },
+        )
+    }
+
+    /// The schema that an offer names, or the default.
+    pub(crate) fn schema_number(&self, name: Option<&str>) -> Result<u16> {
+        match name {
+            None => Ok(self.greeting.default_schema),
+            Some(name) => find_schema(&self.greeting.schemas, name),
+        }
+    }
+
+    /// Writes the record of an offer's attributes into `record`.
+    pub(crate) fn record<'a, V: IntoGiven<'a>>(
+        &self,
+        terms: Terms,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.record_of(terms.schema, attributes, record)
+    }
+
+    /// The same, of an object of this schema.
+    pub(crate) fn record_of<'a, V: IntoGiven<'a>>(
+        &self,
+        schema: u16,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
+        let given = attributes.into_iter().map(|(name, value)| (name, value.into_given()));
+        self.schema(schema).record(given, record)
+    }
+
+    /// Whether a payload of this size travels inside the message.
+    pub(crate) fn goes_inline(&self, bytes: usize) -> bool {
+        // Half of a message is left to the record.
+        bytes as u64 <= self.greeting.inline_bytes_max.min(BODY_BYTES_MAX as u64 / 2) || bytes == 0
+    }
+
+    /// Offers one object and waits until it is visible, or archived.
+    pub(crate) fn offer_one(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Version> {
+        let (_, sequence) = self.offer_numbered(terms, record, content)?;
+        Ok(self.version(sequence))
+    }
+
+    /// The same, or until it is staged; gives the number of the request and the sequence number.
+    pub(crate) fn offer_numbered(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<(u64, u64)> {
+        self.refuse_behind(terms, record, content)?;
+        let mut state = self.lock()?;
+        let number = state.mail.open(Talk::Offers)?;
+        if let Err(error) = self.append_offer(&mut state, number, terms, record, content) {
+            state.mail.close(number);
+            return Err(error);
+        }
+        let mut acks = VecDeque::new();
+        let take = |state: &mut State| state.mail.get(number)?.take_acks(&mut acks).then_some(());
+        let (mut state, waited) = self.wait_keeping(state, Wait::letters(&number), take);
+        if let Err(error) = waited {
+            state.abandon_now(number, Stop::Silently);
+            return Err(error);
+        }
+        state.mail.close(number);
+        let sequence = acks
+            .pop_front()
+            .unwrap_or_else(|| Err(unexpected("no acknowledgement")))?;
+        Ok((number, sequence))
+    }
+
+    /// Looks into the store behind the pool, where an offer is to be refused for what it finds there. Who must not wait for a disk does not.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of reading the store. The memory of the payload is free again then.
+    pub(crate) fn refuse_behind(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<()> {
+        let Some(depot) = self.depot_of_rejecting(terms.schema) else {
+            return Ok(());
+        };
+        let looked = depot.refuse_second(self.schema(terms.schema), RecordRef::trusted(record));
+        if looked.is_err()
+            && let Some(slot) = content.slot()
+        {
+            self.lock()?.free_slot(slot);
+        }
+        looked
+    }
+
+    /// Puts an offer into the outbox.
+    pub(crate) fn append_offer(
+        &self,
+        state: &mut State,
+        number: u64,
+        terms: Terms,
+        record: &[u8],
+        content: Content<'_>,
+    ) -> Result<()> {
+        let mut head = OfferHead {
+            schema: terms.schema.into(),
+            flags: terms.flags.into(),
+            releases: terms.releases.into(),
+            ..OfferHead::default()
+        };
+        head.record_length = (record.len() as u32).into();
+        let mut flags = terms.flags;
+        let inline = match content {
+            Content::Inline(payload) => {
+                flags |= INLINE;
+                head.length = (payload.len() as u64).into();
+                if self.greeting.checked {
+                    head.checksum = crc32c::crc32c(payload).into();
+                }
+                payload
+            }
+            Content::Slot { slot, length, checksum } => {
+                head.length = length.into();
+                head.segment = slot.segment.into();
+                head.slot = slot.slot.into();
+                head.checksum = checksum.into();
+                &[]
+            }
+        };
+        if self.greeting.checked {
+            flags |= CHECKSUM;
+        }
+        head.flags = flags.into();
+        let slot = content.slot();
+        let request = match terms.bundle {
+            None => Request::Offer { head, record, inline },
+            Some(bundle) => Request::Stage {
+                bundle,
+                head,
+                record,
+                inline,
+            },
+        };
+        if let Err(error) = state.append(number, &request) {
+            // It stays with the client.
+            if let Some(slot) = slot {
+                state.free_slot(slot);
+            }
+            return Err(error);
+        }
+        if let Some(mailbox) = state.mail.get(number) {
+            mailbox.sent(number, slot, terms.is_durable());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Asking what is wanted, before it is computed or sent.
+
+use std::sync::Arc;
+
+use junctura_model::{Code, Error, IntoGiven, RecordRef, Result};
+use junctura_wire::{Request, body};
+
+use crate::connection::Connection;
+use crate::pending::Pending;
+use crate::pool::Pool;
+
+impl Pool {
+    /// How many would be given an object with these attributes, were it offered now: follows, requirements (also those that
+    /// nobody reads at the moment) and demands that wait. Attributes beside the key count, where somebody asks for them.
+    ///
+    /// Waits for the server's answer. [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) asks and offers in one.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let _requirement = pool.require("name=a/b")?;
+    /// assert_eq!(pool.wanted([("name", "a")])?, 1);
+    /// assert_eq!(pool.wanted([("name", "c")])?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the pool's default schema does not take; `Closed`
+    /// while the server drains.
+    pub fn wanted<'a, V: IntoGiven<'a>>(&self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<u64> {
+        self.wanted_with(attributes, None)
+    }
+
+    /// As [`Pool::wanted`], of an object that this schema describes.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let _requirement = pool.require("name=a")?;
+    /// assert_eq!(pool.wanted_with([("name", "a")], Some("free"))?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Also `NotFound` for a schema that the pool does not have.
+    pub fn wanted_with<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
+    ) -> Result<u64> {
+        self.begin_wanted(attributes, schema)?.wait()
+    }
+
+    /// As [`Pool::wanted_with`], without waiting. See [`Pending`].
+    ///
+    /// # Errors
+    /// What this side can tell; the server's errors come with the answer.
+    pub fn begin_wanted<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
+    ) -> Result<Pending<u64>> {
+        self.begin_probe(attributes, schema, false)
+    }
+
+    /// As [`Pool::begin_wanted`]. With `declines`, and where nothing wants it, the pool remembers that it was declined, as an offer with
+    /// [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
+    pub(crate) fn begin_probe<'a, V: IntoGiven<'a>>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a str, V)>,
+        schema: Option<&str>,
+        declines: bool,
+    ) -> Result<Pending<u64>> {
+        let connection = self.connection()?;
+        let schema = connection.schema_number(schema)?;
+        let mut record = Vec::new();
+        connection.record_of(schema, attributes, &mut record)?;
+        connection.begin_count(&probe(schema, &record, declines))
+    }
+}
+
+impl Connection {
+    /// How many want an object; where nothing does, the pool remembers that it was declined.
+    pub(crate) fn begin_wanted(self: &Arc<Self>, schema: u16, record: &[u8]) -> Result<Pending<u64>> {
+        self.begin_count(&probe(schema, record, true))
+    }
+
+    pub(crate) fn key_text(&self, schema: u16, record: &[u8]) -> String {
+        let mut text = String::new();
+        self.schema(schema).key_of(RecordRef::trusted(record), &mut text);
+        text
+    }
+}
+
+fn probe(schema: u16, record: &[u8], declines: bool) -> Request<'_> {
+    Request::Wanted(body::Wanted {
+        schema,
+        record: record.into(),
+        declines,
+    })
+}
+
+pub(crate) fn not_wanted(key: &str) -> Error {
+    Error::new(Code::NotWanted, key, "nothing wants it")
+}
