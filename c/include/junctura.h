@@ -301,7 +301,7 @@ int jct_offer(const jct_pool_t *pool,
 // jct_allocation_free.
 //
 // Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
-int jct_allocate(const jct_pool_t *pool, size_t bytes, double timeout, jct_allocation_t **out, void **data);
+int jct_allocate(const jct_pool_t *pool, size_t bytes, jct_allocation_t **out, void **data);
 
 // Offers the memory of an allocation and returns when the object is visible. Consumes the allocation, also
 // where the call fails: neither the handle nor its memory may be used afterwards. Options and errors:
@@ -465,7 +465,7 @@ void jct_follow_close(jct_follow_t *follow);
 
 // Requires every object that matches a selector, from what is visible now on: each stays until it was
 // received through this requirement and released. Blocks for one round trip. Free it with
-// jct_requirement_free, or end it with jct_requirement_cancel.
+// jct_requirement_free, or end it with jct_requirement_retract.
 //
 // Options:
 //   name=NAME           a requirement that outlives this client; a later call with the name continues it
@@ -485,7 +485,7 @@ int jct_requirement_follow(const jct_requirement_t *requirement, const char *opt
 
 // Ends a requirement: what only it kept may be removed. Consumes the handle, also where the call fails.
 // Blocks for one round trip.
-int jct_requirement_cancel(jct_requirement_t *requirement);
+int jct_requirement_retract(jct_requirement_t *requirement);
 
 // Frees the handle of a requirement. One without a name ends; one with a name lasts. NULL has no effect.
 // Does not block.
@@ -493,7 +493,7 @@ void jct_requirement_free(jct_requirement_t *requirement);
 
 // Ends the requirement or group of a name, whichever client made it. `owed`, which may be NULL, is the
 // number of objects that it was still owed. Blocks for one round trip. Errors: JCT_NOT_FOUND.
-int jct_cancel(const jct_pool_t *pool, const char *name, uint64_t *owed);
+int jct_retract(const jct_pool_t *pool, const char *name, uint64_t *owed);
 
 // Lists the objects that match a selector, in the order of their keys; "" matches all. The list is a
 // snapshot. Blocks for one round trip, and jct_list_next for one with each page. Close it with

@@ -64,7 +64,7 @@ pub unsafe extern "C" fn jct_offer_piece(
                 ..Piece::new(layout, element, rank)
             };
             attributes::lend(attributes, |given| {
-                pool.offer_piece_with(options, &piece, given.iter().copied(), payload)
+                pool.offer_piece_with(&piece, given.iter().copied(), payload, options)
             })
         }
     })

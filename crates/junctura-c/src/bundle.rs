@@ -60,7 +60,7 @@ pub unsafe extern "C" fn jct_bundle_open(
                 };
                 words.finish()?;
                 attributes::lend(attributes, |given| {
-                    pool.open_bundle(path, &options, given.iter().copied())
+                    pool.open_bundle(path, given.iter().copied(), options)
                 })
             })
         }
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn jct_bundle_offer(
             let (bundle, payload) = (handle::shared(bundle)?, read_bytes("data", data, bytes)?);
             let options = offer_options(options)?;
             attributes::lend(attributes, |given| {
-                bundle.offer_with(options, given.iter().copied(), payload).map(drop)
+                bundle.offer_with(given.iter().copied(), payload, options).map(drop)
             })
         }
     })

@@ -78,15 +78,19 @@ pub unsafe extern "C" fn jct_demand_key(
     })
 }
 
-fn demand(pool: &Pool, target: Target<'_>, mut words: OptionWords<'_>, timeout: f64) -> Result<Object> {
-    let (requirement, incomplete) = (words.text("requirement")?, words.flag("incomplete")?);
+fn demand(pool: &Pool, target: Target<'_>, words: OptionWords<'_>, timeout: f64) -> Result<Object> {
+    pool.demand_with(target, demand_options(words, timeout)?)
+}
+
+fn demand_options(mut words: OptionWords<'_>, timeout: f64) -> Result<DemandOptions<'_>> {
+    let options = DemandOptions {
+        timeout: read_timeout(timeout)?,
+        requirement: words.text("requirement")?,
+        incomplete: words.flag("incomplete")?,
+        ..DemandOptions::default()
+    };
     words.finish()?;
-    let timeout = read_timeout(timeout)?;
-    match requirement {
-        Some(name) => pool.demand_through(name, target, timeout),
-        None if incomplete => pool.demand_incomplete(target, timeout),
-        None => pool.demand(target, timeout),
-    }
+    Ok(options)
 }
 
 /// Begins a demand and does not block: the answer is taken later with jct_pending_take, so that the program
@@ -104,15 +108,8 @@ pub unsafe extern "C" fn jct_begin_demand(
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             handle::create_in(out, || {
-                let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
-                let options = DemandOptions {
-                    timeout: read_timeout(timeout)?,
-                    requirement: words.text("requirement")?,
-                    incomplete: words.flag("incomplete")?,
-                    ..DemandOptions::default()
-                };
-                words.finish()?;
-                pool.begin_demand_with(&options, Target::selector(text("selector", selector)?))
+                let options = demand_options(OptionWords::read(options)?, timeout)?;
+                pool::of(pool)?.begin_demand(Target::selector(text("selector", selector)?), options)
             })
         }
     })

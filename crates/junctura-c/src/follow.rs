@@ -104,7 +104,7 @@ pub unsafe extern "C" fn jct_follow(
                     ..follow_options(&mut words)?
                 };
                 words.finish()?;
-                let follow = pool.follow_with(&options, text("selector", selector)?)?;
+                let follow = pool.follow_with(text("selector", selector)?, options)?;
                 Ok(FollowState::new(follow))
             })
         }
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn jct_join(
                 let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
                 let options = follow_options(&mut words)?;
                 words.finish()?;
-                pool.join_with(&options, text("group", group)?).map(FollowState::new)
+                pool.join_with(text("group", group)?, options).map(FollowState::new)
             })
         }
     })

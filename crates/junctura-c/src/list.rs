@@ -41,7 +41,7 @@ impl ListState {
             if let Some(entry) = self.page.next() {
                 break Some(entry);
             }
-            match self.pages.next().transpose()? {
+            match self.pages.next_page()? {
                 Some(page) => self.page = page.into_iter(),
                 None => break None,
             }
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn jct_list(
                 };
                 words.finish()?;
                 Ok(ListState {
-                    pages: pool.list_with(&options, text("selector", selector)?)?,
+                    pages: pool.list_with(text("selector", selector)?, options)?,
                     page: Vec::new().into_iter(),
                     current: None,
                     key: CString::default(),

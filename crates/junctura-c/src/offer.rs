@@ -7,7 +7,7 @@ use junctura::{Allocation, Result};
 
 use crate::attributes::{self, AttributesHandle};
 use crate::bundle::BundleHandle;
-use crate::call::argument::{bytes as read_bytes, place, put, timeout as read_timeout};
+use crate::call::argument::{bytes as read_bytes, place, put};
 use crate::call::error::guarded;
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::{offer_options, schema_option};
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn jct_offer(
                 offer_options(options)?,
             );
             attributes::lend(attributes, |given| {
-                pool.offer_with(options, given.iter().copied(), payload).map(drop)
+                pool.offer_with(given.iter().copied(), payload, options).map(drop)
             })
         }
     })
@@ -59,26 +59,21 @@ pub unsafe extern "C" fn jct_offer(
 
 /// Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
 /// a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
-/// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks for at most
-/// `timeout` seconds while the pool has no memory. Offer it with jct_allocation_offer, or free it with
-/// jct_allocation_free.
+/// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks while the pool has no
+/// memory, for at most the option `timeout` of jct_pool_open. Offer it with jct_allocation_offer, or free
+/// it with jct_allocation_free.
 ///
 /// Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_allocate(
     pool: *const PoolHandle,
     bytes: usize,
-    timeout: f64,
     out: *mut *mut AllocationHandle,
     data: *mut *mut c_void,
 ) -> c_int {
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
-        unsafe {
-            allocate_in(out, data, || {
-                pool::of(pool)?.allocate_within(bytes, read_timeout(timeout)?)
-            })
-        }
+        unsafe { allocate_in(out, data, || pool::of(pool)?.allocate(bytes)) }
     })
 }
 
@@ -118,7 +113,7 @@ pub unsafe extern "C" fn jct_allocation_offer(
             let allocation = taken(allocation)?;
             let options = offer_options(options)?;
             attributes::lend(attributes, |given| {
-                allocation.offer_with(options, given.iter().copied()).map(drop)
+                allocation.offer_with(given.iter().copied(), options).map(drop)
             })
         }
     })
@@ -140,7 +135,7 @@ pub unsafe extern "C" fn jct_allocation_stage(
             let (bundle, options) = (handle::shared(bundle)?, offer_options(options)?);
             attributes::lend(attributes, |given| {
                 let given = given.iter().copied();
-                bundle.offer_allocation(options, allocation, given).map(drop)
+                bundle.offer_allocation(allocation, given, options).map(drop)
             })
         }
     })
@@ -173,7 +168,7 @@ pub unsafe extern "C" fn jct_wanted(
         unsafe {
             place("readers", readers, 0)?;
             let (pool, schema) = (pool::of(pool)?, schema_option(options)?);
-            let count = attributes::lend(attributes, |given| pool.wanted_with(schema, given.iter().copied()))?;
+            let count = attributes::lend(attributes, |given| pool.wanted_with(given.iter().copied(), schema))?;
             put(readers, count);
         }
         Ok(())

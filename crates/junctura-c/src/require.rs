@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use junctura::{OnFull, Pool, RequireOptions, Requirement, Result, Versions};
+use junctura::{OnFull, RequireOptions, Requirement, Result, Versions};
 
 use crate::call::argument::{invalid, put, text};
 use crate::call::error::guarded;
@@ -27,7 +27,7 @@ pub(crate) const VERSIONS: [(&str, Versions); 2] = [("all", Versions::All), ("ne
 
 /// Requires every object that matches a selector, from what is visible now on: each stays until it was
 /// received through this requirement and released. Blocks for one round trip. Free it with
-/// jct_requirement_free, or end it with jct_requirement_cancel.
+/// jct_requirement_free, or end it with jct_requirement_retract.
 ///
 /// Options:
 ///   name=NAME           a requirement that outlives this client; a later call with the name continues it
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn jct_require(
                 let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
                 let options = require_options(&mut words)?;
                 words.finish()?;
-                pool.require_with(&options, text("selector", selector)?)
+                pool.require_with(text("selector", selector)?, options)
             })
         }
     })
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn jct_requirement_follow(
                 let (requirement, mut words) = (handle::shared(requirement)?, OptionWords::read(options)?);
                 let options = follow_options(&mut words)?;
                 words.finish()?;
-                requirement.follow_with(&options).map(FollowState::new)
+                requirement.follow_with(options).map(FollowState::new)
             })
         }
     })
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn jct_requirement_follow(
 /// Ends a requirement: what only it kept may be removed. Consumes the handle, also where the call fails.
 /// Blocks for one round trip.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jct_requirement_cancel(requirement: *mut RequirementHandle) -> c_int {
+pub unsafe extern "C" fn jct_requirement_retract(requirement: *mut RequirementHandle) -> c_int {
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         match unsafe { handle::release(requirement) }? {
@@ -121,17 +121,13 @@ pub unsafe extern "C" fn jct_requirement_free(requirement: *mut RequirementHandl
 /// Ends the requirement or group of a name, whichever client made it. `owed`, which may be NULL, is the
 /// number of objects that it was still owed. Blocks for one round trip. Errors: JCT_NOT_FOUND.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jct_cancel(pool: *const PoolHandle, name: *const c_char, owed: *mut u64) -> c_int {
+pub unsafe extern "C" fn jct_retract(pool: *const PoolHandle, name: *const c_char, owed: *mut u64) -> c_int {
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             put(owed, 0);
-            put(owed, cancel(pool::of(pool)?, text("name", name)?)?);
+            put(owed, pool::of(pool)?.retract(text("name", name)?)?);
         }
         Ok(())
     })
-}
-
-fn cancel(pool: &Pool, name: &str) -> Result<u64> {
-    pool.retract(name)
 }

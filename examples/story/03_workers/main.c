@@ -43,7 +43,7 @@ int main(int count, char **words) {
         pthread_join(workers[i], NULL);
     for (int step = 0; step < STEPS; step++)
         printf("step %d: done %d time\n", 6 * step, done[0][step] + done[1][step]);
-    check(jct_cancel(pool, "workers", NULL));
+    check(jct_retract(pool, "workers", NULL));
     jct_pool_close(pool);
     return 0;
 }

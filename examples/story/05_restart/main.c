@@ -31,7 +31,7 @@ int main(int count, char **words) {
     offer_temperature(pool, 6);
     offer_temperature(pool, 12);
     live(jct_pool_url(pool), "second life");
-    check(jct_cancel(pool, "archive", &owed));
+    check(jct_retract(pool, "archive", &owed));
     printf("still owed: %d\n", (int)owed);
     jct_pool_close(pool);
     return 0;

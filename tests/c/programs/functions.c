@@ -57,11 +57,11 @@ static void offers(jct_pool_t *pool) {
     jct_attributes_free(empty);
     jct_allocation_t *allocation;
     void *data;
-    OK(jct_allocate(pool, 1 << 20, 10, &allocation, &data));
+    OK(jct_allocate(pool, 1 << 20, &allocation, &data));
     EXPECT((uintptr_t)data % 64 == 0);
     memset(data, 7, 1 << 20);
     OK(jct_allocation_offer(allocation, key, NULL));
-    OK(jct_allocate(pool, 100, -1, &allocation, &data));
+    OK(jct_allocate(pool, 100, &allocation, &data));
     jct_allocation_free(allocation);
     jct_object_t *object;
     OK(jct_demand_key(pool, key, "schema=free", 10, &object));
@@ -121,7 +121,7 @@ static void requirements(jct_pool_t *pool) {
     EXPECT(holds(object, "one"));
     jct_object_release(object);
     jct_follow_close(follow);
-    OK(jct_requirement_cancel(requirement));
+    OK(jct_requirement_retract(requirement));
 
     OK(jct_require(pool, "name=r1/r2", "name=archive, time_to_live=1h", &requirement));
     jct_requirement_free(requirement);
@@ -129,9 +129,9 @@ static void requirements(jct_pool_t *pool) {
     OK(jct_demand(pool, "name=r2", "requirement=archive", 60, &object));
     jct_object_release(object);
     OK(jct_pool_sync(pool, 60));
-    OK(jct_cancel(pool, "archive", &owed));
+    OK(jct_retract(pool, "archive", &owed));
     EXPECT(owed <= 1);
-    RETURNS(JCT_NOT_FOUND, jct_cancel(pool, "archive", NULL));
+    RETURNS(JCT_NOT_FOUND, jct_retract(pool, "archive", NULL));
 }
 
 static void follows(jct_pool_t *pool) {
@@ -186,7 +186,7 @@ static void follows(jct_pool_t *pool) {
     EXPECT(jct_object_redelivered(object));
     jct_object_release(object);
     jct_follow_close(follow);
-    OK(jct_cancel(pool, "workers", NULL));
+    OK(jct_retract(pool, "workers", NULL));
 }
 
 static void gaps(jct_pool_t *pool) {
@@ -206,7 +206,7 @@ static void gaps(jct_pool_t *pool) {
     OK(jct_follow_gap(follow, &missed, &reason));
     EXPECT(missed == 1 && !strcmp(reason, "withdrawn"));
     jct_follow_close(follow);
-    OK(jct_requirement_cancel(requirement));
+    OK(jct_requirement_retract(requirement));
 }
 
 static void lists(jct_pool_t *pool) {

@@ -17,7 +17,7 @@ static void null_handles(void) {
     INVALID(jct_demand(NULL, "", NULL, 0, &object));
     EXPECT(!object && !strcmp(jct_error_subject(), "pool") && !strcmp(jct_error_cause(), "NULL"));
     EXPECT(!strcmp(jct_error_text(), "InvalidArgument: pool: NULL"));
-    INVALID(jct_allocate(NULL, 1, 0, &allocation, &data));
+    INVALID(jct_allocate(NULL, 1, &allocation, &data));
     EXPECT(!allocation && !data);
     INVALID(jct_offer(NULL, NULL, NULL, 0, NULL));
     INVALID(jct_wanted(NULL, NULL, NULL, &number));
@@ -25,7 +25,7 @@ static void null_handles(void) {
     INVALID(jct_follow_next(NULL, 0, &object, &kind));
     EXPECT(kind == 0);
     INVALID(jct_allocation_offer(NULL, NULL, NULL));
-    INVALID(jct_requirement_cancel(NULL));
+    INVALID(jct_requirement_retract(NULL));
     INVALID(jct_attributes_clear(NULL));
     INVALID(jct_bundle_seal(NULL, NULL));
     INVALID(jct_layout_ranks(NULL, &number));
@@ -101,12 +101,12 @@ static void used_after_release(jct_pool_t *pool) {
     jct_attributes_t *key = named("a");
     jct_allocation_t *allocation;
     void *data;
-    OK(jct_allocate(pool, 10, 10, &allocation, &data));
+    OK(jct_allocate(pool, 10, &allocation, &data));
     OK(jct_allocation_offer(allocation, key, NULL));
     INVALID(jct_allocation_offer(allocation, key, NULL));
     EXPECT(strstr(jct_error_cause(), "released"));
     /* Consumed also where the offer fails. */
-    OK(jct_allocate(pool, 10, 10, &allocation, &data));
+    OK(jct_allocate(pool, 10, &allocation, &data));
     RETURNS(JCT_NOT_FOUND, jct_allocation_offer(allocation, key, "schema=nonsense"));
     INVALID(jct_allocation_offer(allocation, key, NULL));
     jct_allocation_free(allocation);

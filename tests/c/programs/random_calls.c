@@ -66,7 +66,7 @@ static int offers_call(size_t at) {
     case 2:
         jct_allocation_free(allocations[at]);
         count = number(4) ? number(200000) : 0;
-        int code = jct_allocate(pool, count, 0.001, &allocations[at], &data);
+        int code = jct_allocate(pool, count, &allocations[at], &data);
         if (code == JCT_OK)
             memset(data, 1, count);
         return code;
@@ -143,7 +143,7 @@ static int interests_call(size_t at) {
     case 4: {
         jct_requirement_t *ended = requirements[at];
         requirements[at] = NULL;
-        return jct_requirement_cancel(ended);
+        return jct_requirement_retract(ended);
     }
     default:
         jct_follow_close(follows[at]);
