@@ -53,6 +53,14 @@ def imported(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
+def needed(package: str, extra: str) -> Any:
+    """A package that not everybody has."""
+    try:
+        return imported(package)
+    except ImportError as error:
+        raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
+
+
 def called(module: str, function: str, *arguments: Any, **options: Any) -> Any:
     """What a function of a module returns. A fork waits until it has, so the child has what it imported."""
     with passage():

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from junctura import _container, _forks
 from junctura._arrays import Labelled, own
+from junctura._forks import needed as needed
 from junctura.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -39,14 +40,6 @@ _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 # Of what an object may have, labels that no schema declares take at most this much.
 _LABELS_MAX = 40
 _LABELS_BYTES_MAX = 16 * 1024
-
-
-def needed(package: str, extra: str) -> Any:
-    """A package that not everybody has."""
-    try:
-        return _forks.imported(package)
-    except ImportError as error:
-        raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
 
 
 def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array | Labelled, dict[str, Any]]:

@@ -22,6 +22,9 @@ from pathlib import Path
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 # What groups of version 1 say when they have no limit is near the largest number.
 _NO_LIMIT = 1 << 60
+# What libraries take as the number of their threads. Workers share the cores: each computes in one thread, and
+# libraries that start more hang or get in each other's way.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def cores(proc: Path = _PROC, groups: Path = _GROUPS) -> int:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from junctura._machine import ONE_THREAD
 from junctura._screen import say, status_of
 from junctura._yaml import files_of, read
 from junctura.errors import Error, InvalidArgument, NotFound
@@ -48,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         files = _files(given.files)
+        said = set[Any]().union(*map(_keys, files))
         # Where all that can be done is to be done, a workflow among recipes is one more that is wrong.
-        is_workflow = any(map(_is_workflow, files)) and not (given.keep_going and len(files) > 1)
+        is_workflow = "tasks" in said and not (given.keep_going and len(files) > 1)
         _check(given, files, is_workflow)
     except (Error, ImportError) as error:
         say(f"junctura: {error}", sys.stderr)
@@ -60,9 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         # A pattern of it stands for a name.
         return run_workflow([files[0] if word in given.files else word for word in words])
+    if "sources" not in said:
+        # A plan computes in this process; products are made by others, which are forked from it if it has one thread.
+        for name, count in ONE_THREAD.items():
+            os.environ.setdefault(name, count)
     from junctura.products.__main__ import main as run_products
 
-    return run_products(words)
+    return run_products(words, forks=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -94,13 +102,13 @@ def _files(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def _is_workflow(file: str) -> bool:
-    """Whether there is one in it; of a file that cannot be read is told as of one that is not found."""
+def _keys(file: str) -> set[Any]:
+    """What its documents have at the top; of a file that cannot be read is told as of one that is not found."""
     try:
         documents = read(file)
     except Error:
-        return False
-    return any(isinstance(document.value, dict) and "tasks" in document.value for document in documents)
+        return set()
+    return {key for document in documents if isinstance(document.value, dict) for key in document.value}
 
 
 def _check(given: argparse.Namespace, files: Sequence[str], is_workflow: bool) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from junctura._labels import needed
+from junctura._forks import needed
 from junctura.errors import InvalidArgument, Io, LimitExceeded, NotFound
 
 Step: TypeAlias = "str | int"

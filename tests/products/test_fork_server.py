@@ -13,10 +13,16 @@ from pathlib import Path
 
 import pytest
 from broker_runs import broker, client, grid_message, in_background, offer, recipes, wait_until_it_holds
+from outputs_fields import field
 
 import junctura
 from junctura.products import _fork_server
+from junctura.products._cache import Bounded
 from junctura.products._crew import Processes, described, libraries
+from junctura.products._map import ink, sampling
+from junctura.products._map.picture import picture
+from junctura.products._map.ranges import prepare
+from junctura.products._outputs import Output
 from junctura.products._tasks import Job
 
 pytestmark = pytest.mark.timeout(120)
@@ -77,7 +83,7 @@ def test_what_does_not_work_is_for_workers_to_report(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(_fork_server, "read_tables", fail)
     monkeypatch.setattr(gc, "freeze", lambda: None)
-    _fork_server._load(["junctura.no_such_module"], "t")
+    _fork_server._load(["junctura.no_such_module"], "t", lambda: None)
 
 
 def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:
@@ -124,3 +130,32 @@ def test_of_a_run_that_is_killed_nothing_is_left_also_what_is_stopped(tmp_path: 
             process.kill()
             assert all(map(_has_ended, ended))
             assert process.stderr.read() == ""
+
+
+def test_a_run_forks_its_fork_server_where_libraries_have_one_thread(tmp_path: Path) -> None:
+    (tmp_path / "wanted.yaml").write_text(STEPS)
+    with junctura.Pool(schema="mars") as pool:
+        for step in (0, 6):
+            offer(pool, grid_message(280.0, shortName="t"), param="t", step=step)
+        for threads in ("1", "2"):
+            command = [sys.executable, "-m", "junctura.products", str(tmp_path / "wanted.yaml"), "--workers", "1"]
+            command += ["--pool", pool.url, "--out", str(tmp_path / threads), "--quiet"]
+            said = subprocess.run(
+                command, env={**os.environ, "OMP_NUM_THREADS": threads}, capture_output=True, text=True, check=True
+            )
+            assert said.stderr == ""
+    made = [sorted((path.name, path.read_bytes()) for path in (tmp_path / one).glob("*.grib2")) for one in "12"]
+    assert made[0] == made[1]
+    assert len(made[0]) == 2
+
+
+def test_what_maps_have_in_common_is_there_before_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (ink, sampling):
+        monkeypatch.setattr(module, "_kept", Bounded(64 << 20))
+    text = STEPS.replace("grib2", "png").replace("param: t,", "param: t, number: 1/to/2,")
+    prepare(recipes(tmp_path, f"{text}do: [grid: 5/5, ensemble: [mean]]\n"))
+    before = set(ink._kept._kept), set(sampling._kept._kept)
+    # Coastlines with the graticule, and the edge of the map; which values a pixel is made of.
+    assert tuple(map(len, before)) == (2, 1)
+    picture(field("5/5", statistic="mean", members=2), Output("png"))
+    assert (set(ink._kept._kept), set(sampling._kept._kept)) == before

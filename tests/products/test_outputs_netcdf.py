@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from outputs_fields import PLACES, field, surface, with_gap, written
 import junctura
 from junctura.products._field import Field
 from junctura.products._operations import Statistics
-from junctura.products._outputs import Output
+from junctura.products._outputs import Output, zarr_group
+from junctura.products._outputs._cube import Cube, cube
 
 KINDS = ("netcdf", "zarr")
 SETS = {
@@ -285,3 +287,48 @@ def test_what_is_no_cube_is_refused_by_name(tmp_path: Path, kind: Any, fields: l
     with pytest.raises(junctura.errors.InvalidArgument, match=named):
         written(Output(kind), tmp_path / "p", *fields)
     assert not list(tmp_path.iterdir())
+
+
+def _by_zarr(data: Cube, to: Output) -> dict[str, bytes]:
+    """The files that zarr-python writes of a data set."""
+    files: dict[str, Any] = {}
+    codec = zarr.codecs.ZstdCodec(level=1) if to.compression == "zstd" else zarr.codecs.GzipCodec(level=1)
+    with warnings.catch_warnings():
+        # Consolidated metadata and texts of a fixed length are not in the specification yet.
+        warnings.simplefilter("ignore")
+        store = zarr.storage.MemoryStore(files)
+        group = zarr.create_group(store, zarr_format=3, attributes=dict(data.attributes))
+        for name, variable in data.variables.items():
+            values = np.asarray(variable.values)
+            made = group.create_array(
+                name,
+                shape=values.shape,
+                dtype=values.dtype,
+                chunks=data.chunks(variable) if variable.is_data else values.shape or "auto",
+                compressors=[codec] if variable.is_data else None,
+                fill_value=np.nan if values.dtype.kind == "f" else None,
+                dimension_names=variable.dims,
+                attributes=dict(variable.attributes),
+            )
+            made[...] = values
+        zarr.consolidate_metadata(store, zarr_format=3)
+    return {name: buffer.to_bytes() for name, buffer in files.items()}
+
+
+@pytest.mark.parametrize("compression", ["zstd", "zlib"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [field("O16")],
+        [field(number=number, step=step) for number in (0, 1) for step in (0, 6)],
+        [field(number=0, step=0)],
+        [with_gap(field())],
+        [field().having(np.full((61, 120), np.nan))],
+        [field(step="0-6", stepType="max")],
+        [field(PLACES, places=["Köln", "", "B"])],
+        [field(levelist=level) for level in (850, 500)],
+    ],
+)
+def test_a_zarr_group_has_the_bytes_that_zarr_python_writes(fields: list[Field], compression: Any) -> None:
+    to = Output("zarr", compression=compression)
+    assert zarr_group.made(fields, to) == _by_zarr(cube(fields), to)

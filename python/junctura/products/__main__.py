@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import re
@@ -21,7 +22,8 @@ from typing import Any
 from junctura._screen import counted, say, status_of, status_of_error
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
-from junctura.products._map.ranges import doubts, has_range, range_of
+from junctura.products._crew import Started, load
+from junctura.products._map.ranges import doubts, has_range, prepare, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
@@ -39,8 +41,17 @@ _MEANT = {"t2m": "2t", "d2m": "2d", "u10": "10u", "v10": "10v", "u100": "100u", 
 _CAUSE_MAX = 400
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says; returns the exit status."""
+def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
+    """Does what the command line says; returns the exit status.
+
+    Parameters
+    ----------
+    arguments
+        Of the command line; by default those of this process.
+    forks
+        Whether workers may be forked from this process as it is now: it has nothing that they must not have.
+
+    """
     given = _parser().parse_args(arguments)
     wrong: list[Error] = []
     try:
@@ -58,7 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _check(recipes, given)
             return 1 if wrong else 0
         with _interruptible():
-            return _run_plan(plan, given) if plan else _run(recipes, wrong, given)
+            if plan:
+                return _run_plan(plan, given)
+            fork_server = _fork_server(recipes) if forks and not given.dask else None
+            try:
+                return _run(recipes, wrong, given, fork_server)
+            finally:
+                if fork_server is not None:
+                    fork_server.end()
     except Error as error:
         say(f"junctura: {error}", sys.stderr)
         return status_of_error(error)
@@ -176,7 +194,17 @@ def _meant(param: str) -> str:
     return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
 
 
-def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace) -> int:
+def _fork_server(recipes: Sequence[Recipe]) -> Started | None:
+    """One that is forked from this process, and loads what workers need while the broker looks for fields."""
+    forked = Started.forked(functools.partial(prepare, recipes))
+    if forked is not None:
+        load(forked, recipes)
+    return forked
+
+
+def _run(
+    recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace, fork_server: Started | None
+) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
     options |= {"now": given.now, "patience": given.patience, "start": _is_started(given)}
@@ -194,6 +222,8 @@ def _run(recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Name
             waits=view.waits,
             ready=lambda: view.ready(f"{counted(broker.expected, 'product')} to be made"),
         )
+        if fork_server is not None:
+            broker.adopt(fork_server)
         try:
             broker.run()
         except KeyboardInterrupt:
@@ -349,4 +379,4 @@ def _named(event: Made | Failed) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main))
+    sys.exit(status_of(lambda: main(forks=True)))

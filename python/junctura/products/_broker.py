@@ -46,6 +46,8 @@ from junctura.products._words import Key, differing
 if TYPE_CHECKING:
     import distributed
 
+    from junctura.products._crew import Started
+
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
 # So many clients are named.
@@ -150,6 +152,11 @@ class Broker:
     def expected(self) -> int:
         """How many products there are to be, besides those that were there."""
         return len(self.graph.products) - self.report.kept
+
+    def adopt(self, fork_server: Started) -> None:
+        """Has this fork server start the workers; of a cluster's workers none is needed."""
+        if isinstance(self.crew, Processes):
+            self.crew.adopt(fork_server)
 
     def run(self) -> Report:
         """Has all products made; waits until they are, or until nothing more can come.

@@ -1,14 +1,82 @@
-"""What was costly to make, kept as long as it fits."""
+"""What was costly to make: in memory as long as it fits, and on disk.
+
+The cache on disk is in the folder that the environment variable ``JUNCTURA_CACHE`` names, else in
+``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``.
+
+The folder `eccodes` of it has answers of ecCodes, which reads its tables of parameters for 0.4 s before it answers. An
+answer is a JSON file, whose name is a hash of the question and the version of ecCodes. Files appear there whole;
+processes may share them. A file that cannot be read is an answer that is not there, and an answer that cannot be kept
+is returned all the same.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from junctura import _forks
 
 _Made = TypeVar("_Made")
+# Of answers on disk.
+_FORM = 1
+# Who sets one of these may change the tables at any time: nothing is kept then.
+_OWN_TABLES = ("ECCODES_DEFINITION_PATH", "ECCODES_SAMPLES_PATH", "GRIB_DEFINITION_PATH", "GRIB_SAMPLES_PATH")
+
+
+def folder_of(kind: str) -> Path:
+    """Where what is of this kind is kept on disk."""
+    given = os.environ.get("JUNCTURA_CACHE")
+    if given:
+        return Path(given) / kind
+    of_the_user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(of_the_user) / "junctura" / kind
+
+
+def answered(question: object, ask: Callable[[], Any]) -> Any:
+    """What ecCodes answers: from disk, or by asking.
+
+    Parameters
+    ----------
+    question
+        All that decides about the answer, besides ecCodes; it has a text of its own.
+    ask
+        Asks ecCodes; what it returns is of what JSON has.
+
+    """
+    if any(os.environ.get(name) for name in _OWN_TABLES):
+        return ask()
+    said = repr((question, _version(), _FORM)).encode()
+    path = folder_of("eccodes") / f"{hashlib.sha256(said).hexdigest()[:40]}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_bytes())
+    answer = ask()
+    with contextlib.suppress(OSError):
+        _keep(path, json.dumps(answer).encode())
+    return answer
+
+
+def _keep(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{secrets.token_hex(8)}")
+    try:
+        hidden.write_bytes(content)
+        hidden.rename(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _version() -> str:
+    eccodes = _forks.needed("eccodes", "products")
+    return f"{eccodes.codes_get_api_version()} {eccodes.codes_definition_path()} {eccodes.codes_samples_path()}"
 
 
 class Bounded(Generic[_Made]):

@@ -1,24 +1,30 @@
 """Who does a broker's tasks: processes that are started with it, replaced when they die, and ended with it.
 
-The broker knows a `Crew` only; `junctura.products._dask` has the other one.
+A fork server (`_fork_server.py`) starts them. Where the run has one thread it is forked from that, and so loads nothing
+twice; a lock that another thread holds would stay locked. The broker knows a `Crew` only; `junctura.products._dask` has
+the other one.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
 from typing_extensions import Self
 
 import junctura
 from junctura import _machine
+from junctura._machine import ONE_THREAD
 from junctura.errors import Unavailable
 from junctura.products import _tasks
 from junctura.products._operations._places import ToGrid
@@ -26,18 +32,18 @@ from junctura.products._questions import take_all
 from junctura.products._recipe import Recipe
 from junctura.products._tasks import Done, Job, Task
 
-# Workers share the cores: each computes in one thread, and libraries that start more hang or get in each other's way.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
-KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
+# By its names the numbers that it has for them, and how many bytes.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": (-3, 32 << 20), "MALLOC_TRIM_THRESHOLD_": (-1, 256 << 20)}
+_HEARD_BYTES_MAX = 1 << 16
 _WORKER_MEMORY = 1 << 30
 # What writes a format, by formats. PyArrow is not there: what a fork server loads must not start threads.
 _WRITERS = {
     "grib2": ("junctura.products._outputs.grib2",),
     "netcdf": ("junctura.products._outputs.netcdf", "netCDF4"),
     "png": ("junctura.products._map.picture",),
-    "zarr": ("junctura.products._outputs.zarr_group", "zarr"),
+    "zarr": ("junctura.products._outputs.zarr_group", "numcodecs"),
 }
 # Each request to the pool costs more than the few hundred bytes of a task and its answer that stay there meanwhile.
 _FORGOTTEN_AT_ONCE = 32
@@ -53,6 +59,116 @@ def automatic() -> int:
 def pool_bytes() -> int:
     """How much memory the broker's pool may have: half of what there is."""
     return _machine.memory_bytes() // 2
+
+
+class Started:
+    """A fork server that was started, and the crew's end of its socket.
+
+    Parameters
+    ----------
+    pid
+        Of the process.
+    channel
+        To it.
+    process
+        The same, if it is a program of its own.
+
+    """
+
+    def __init__(self, pid: int, channel: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+        self.pid, self.channel, self._process = pid, channel, process
+        self._status: int | None = None
+
+    @classmethod
+    def forked(cls, prepare: Callable[[], None]) -> Started | None:
+        """Forks this process; None where it has other threads, or as many as libraries like.
+
+        `prepare` makes what all workers need, when the modules are loaded.
+        """
+        if len(list(Path("/proc/self/task").iterdir())) > 1 or not _is_for_one_thread(os.environ):
+            return None
+        channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if pid := os.fork():
+            its.close()
+            return cls(pid, channel)
+        # No `finally` of this process's is the child's, too.
+        try:
+            channel.close()
+            _begin()
+            # As a program of its own it must not have been imported before it begins.
+            from junctura.products._fork_server import serve
+
+            serve(its, prepare)
+        except BaseException:  # the child has nobody else who would print it
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+    @classmethod
+    def spawned(cls) -> Started:
+        """Starts a new process."""
+        channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            kept = {name: str(count) for name, (_, count) in KEEP_MEMORY.items()}
+            command = [sys.executable, "-m", "junctura.products._fork_server", str(its.fileno())]
+            process = subprocess.Popen(
+                command,
+                env={**kept, **os.environ, **ONE_THREAD},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[its.fileno()],
+            )
+        return cls(process.pid, channel, process)
+
+    def tell(self, *words: str) -> None:
+        """Sends a message. If the fork server has ended, that is seen when it is listened to."""
+        with contextlib.suppress(ConnectionError):
+            self.channel.send(" ".join(words).encode())
+
+    def heard(self) -> str:
+        """What is said next; empty when there is nothing more."""
+        return heard(self.channel)
+
+    def wait(self) -> int:
+        """The exit status, when it has ended."""
+        if self._status is None:
+            self._status = _waited(self.pid) if self._process is None else self._process.wait()
+        return self._status
+
+    def end(self) -> None:
+        """Ends one that nobody has asked for workers."""
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+            self.channel.close()
+
+
+def _waited(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _is_for_one_thread(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) == "1" for name in ONE_THREAD)
+
+
+def heard(channel: socket.socket) -> str:
+    """What is said next; empty when there is nothing more."""
+    # It is reset when something was left that nobody had read.
+    with contextlib.suppress(ConnectionError):
+        return channel.recv(_HEARD_BYTES_MAX).decode()
+    return ""
+
+
+def _begin() -> None:
+    """A child gets what `Started.spawned` gives to a new process."""
+    os.environ.update(ONE_THREAD)
+    with contextlib.suppress(AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for name, (number, count) in KEEP_MEMORY.items():
+            if name not in os.environ:
+                mallopt(number, count)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 class Crew(abc.ABC):
@@ -176,15 +292,17 @@ class Processes(Crew):
         self._in_a_row = 0
         # By their numbers, those that have said that they are there.
         self.workers: set[int] = set()
-        # What the fork server is told to load.
-        self._loaded: Sequence[str] = ()
-        self._fork_server: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
+        self._recipes: Sequence[Recipe] = ()
+        self._fork_server: Started | None = None
+
+    def adopt(self, fork_server: Started) -> None:
+        """Takes a fork server that was told already what to load."""
+        self._fork_server = fork_server
 
     def begin(self, job: Job) -> None:
         self.pool.require("kind=task", name=_tasks.GROUP, group=True)
         super().begin(job)
-        self._loaded = [*libraries(job.recipes), *(f"--param={param}" for param in described(job.recipes))]
+        self._recipes = job.recipes
         self._start()
 
     def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
@@ -203,29 +321,23 @@ class Processes(Crew):
 
     @property
     def descriptors(self) -> Collection[int]:
-        return () if self._channel is None else (self._channel.fileno(),)
+        return () if self._fork_server is None else (self._fork_server.channel.fileno(),)
 
     def _start(self) -> None:
-        """Starts a fork server, which starts the workers when it has loaded what they need."""
-        self._channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            descriptor = its.fileno()
-            command = [sys.executable, "-m", "junctura.products._fork_server", str(descriptor), self.pool.url]
-            environment = {**KEEP_MEMORY, **os.environ, **ONE_THREAD}
-            self._fork_server = subprocess.Popen(
-                [*command, *self._loaded], env=environment, stdin=subprocess.DEVNULL, pass_fds=[descriptor]
-            )
+        """Has a fork server start the workers when it has loaded what they need."""
+        if self._fork_server is None:
+            self._fork_server = Started.spawned()
+            load(self._fork_server, self._recipes)
         self._ask_for(self.count)
 
     def _ask_for(self, count: int) -> None:
-        assert self._channel is not None
-        # If the fork server has ended, `look` sees that.
-        with contextlib.suppress(ConnectionError):
-            self._channel.send(f"start {count}".encode())
+        assert self._fork_server is not None
+        self._fork_server.tell("start", str(count), self.pool.url)
 
     def look(self, descriptor: int) -> None:  # noqa: ARG002 - there is one
         """A worker is there, or has ended before there was nothing more to do: another one takes its place."""
-        match self._heard().split():
+        assert self._fork_server is not None
+        match self._fork_server.heard().split():
             case ["started", pid]:
                 self.workers.add(int(pid))
             case ["ended", pid, status]:
@@ -237,13 +349,6 @@ class Processes(Crew):
                 lost = len(self.workers)
                 self._count(max(1, lost), self._end_fork_server())
                 self._start()
-
-    def _heard(self) -> str:
-        """What is said next; empty when there is nothing more."""
-        assert self._channel is not None
-        with contextlib.suppress(ConnectionError):
-            return self._channel.recv(100).decode()
-        return ""
 
     def _count(self, lost: int, status: int) -> None:
         self.deaths += lost
@@ -259,18 +364,18 @@ class Processes(Crew):
 
     def _end_fork_server(self) -> int:
         """Ends it with all workers, also those that are stopped; its exit status."""
-        assert self._fork_server is not None
-        assert self._channel is not None
+        ended, self._fork_server = self._fork_server, None
+        assert ended is not None
         if self.workers:
             # It ends its workers, and waits for them.
-            self._fork_server.send_signal(signal.SIGCONT)
+            os.kill(ended.pid, signal.SIGCONT)
         else:
             # It may not listen yet.
-            _kill_group(self._fork_server.pid)
-            self._fork_server.kill()
-        self._channel.shutdown(socket.SHUT_RDWR)
-        status = self._fork_server.wait()
-        while said := self._heard():
+            _kill_group(ended.pid)
+            os.kill(ended.pid, signal.SIGKILL)
+        ended.channel.shutdown(socket.SHUT_RDWR)
+        status = ended.wait()
+        while said := ended.heard():
             if said.startswith("started"):
                 self.workers.add(int(said.split()[1]))
         if status:
@@ -278,14 +383,18 @@ class Processes(Crew):
             for pid in self.workers:
                 _kill_group(pid)
         self.workers.clear()
-        self._channel.close()
-        self._fork_server = self._channel = None
+        ended.channel.close()
         return status
 
 
 def _kill_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def load(fork_server: Started, recipes: Sequence[Recipe]) -> None:
+    """Tells a fork server what workers that make these products need."""
+    fork_server.tell("load", *(described(recipes) or ["-"]), *libraries(recipes))
 
 
 def libraries(recipes: Sequence[Recipe]) -> list[str]:

@@ -23,6 +23,7 @@ from junctura._labels import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
 from junctura.field import FLAGS, Order, Step, mars_of, octets_of, order_of, values_of, values_of_simple
 from junctura.field._time import day_of, seconds_of
+from junctura.products._cache import answered
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import (
@@ -45,6 +46,8 @@ _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 _ROUNDED = 1.1e-3
 # What is shorter is the number of a grid that the centre has in a list (edition 1).
 _SECTION_BYTES_MIN = 14
+# Under this word what is known of a parameter has what tells it from others.
+_ABOUT = "about"
 _OVER_STEPS = ("accum", "avg", "max", "min")
 _counting = _forks.Lock()
 _decodes = 0
@@ -186,7 +189,9 @@ class _Message(NamedTuple):
 
     def units(self) -> str:
         """Of its parameter."""
-        return str(_once(self.of_parameter, "units", lambda: self.text("units")))
+        about = self.of_parameter.get(_ABOUT, b"")
+        ask = functools.partial(self.text, "units")
+        return str(_once(self.of_parameter, "units", lambda: answered((_ABOUT, about), ask) if about else ask()))
 
     def step_type(self) -> str:
         """Of its parameter: at an instant, or over which steps; empty where ecCodes does not know."""
@@ -241,13 +246,13 @@ def _about_parameter(message: bytes, sections: Mapping[int, bytes]) -> bytes:
 
 
 def _known(about: bytes) -> dict[str, Any]:
-    """What messages that say the same have told; nothing where nothing is said."""
+    """What messages that say the same have told, and what all of them say; nothing where nothing is said."""
     return _shared(about) if about else {}
 
 
 @functools.lru_cache(maxsize=256)
-def _shared(about: bytes) -> dict[str, Any]:  # noqa: ARG001 - tells them apart
-    return {}
+def _shared(about: bytes) -> dict[str, Any]:
+    return {_ABOUT: about}
 
 
 def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:

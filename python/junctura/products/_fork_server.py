@@ -1,12 +1,14 @@
 """A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
 
-The crew starts ``python -m junctura.products._fork_server DESCRIPTOR ADDRESS [--param PARAM] LIBRARY ...``. The
-descriptor is a socket that keeps messages apart:
+``junctura run`` forks it when it has read the recipes, before it has anything else: so it has loaded already what both
+need. Where that cannot be, the crew starts ``python -m junctura.products._fork_server DESCRIPTOR``. The descriptor is a
+socket that keeps messages apart:
 
 ```text
-  start COUNT        crew     as many workers more
-  started PID        worker   before it does anything else, or leaves the process group of the fork server
-  ended PID STATUS   fork server  nothing is left of it
+  load PARAM MODULE ...   crew     first: a parameter that workers will write, or -, and modules that they will import
+  start COUNT ADDRESS     crew     as many workers more, of the broker whose pool is there
+  started PID             worker   before it does anything else, or leaves the process group of the fork server
+  ended PID STATUS        fork server  nothing is left of it
 ```
 A fork server has one thread, no pool and no file open. When the other end of the socket is closed, it ends
 with all workers.
@@ -22,39 +24,50 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from junctura.products import _worker
+from junctura.products._crew import heard
 from junctura.products._outputs._parameters import read_tables
 
 
 def main() -> None:
-    # Ctrl-C is the broker's: it ends its workers, with what they have started.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("descriptor", type=int, help="of the socket")
-    parser.add_argument("pool", help="where the broker's pool is")
-    parser.add_argument("libraries", nargs="*", help="what workers will import")
-    parser.add_argument("--param", help="a parameter whose name and units workers will write")
-    arguments = parser.parse_args()
-    channel = socket.socket(fileno=arguments.descriptor)
+    channel = socket.socket(fileno=parser.parse_args().descriptor)
     channel.set_inheritable(False)
+    serve(channel, lambda: None)
+
+
+def serve(channel: socket.socket, prepare: Callable[[], None]) -> None:
+    """Forks workers until the other end of the socket is closed, and does tasks if this process becomes one of them.
+
+    Parameters
+    ----------
+    channel
+        To the crew.
+    prepare
+        Makes what all workers need, when the modules are loaded.
+
+    """
+    # Ctrl-C is the broker's: it ends its workers, with what they have started.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Who leads a session has a group already.
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
-    _load(arguments.libraries, arguments.param)
-    if ForkServer(channel).tend():
-        _worker.work(arguments.pool)
+    if pool := ForkServer(channel, prepare).tend():
+        _worker.work(pool)
 
 
-def _load(libraries: Sequence[str], param: str | None) -> None:
+def _load(libraries: Sequence[str], param: str, prepare: Callable[[], None]) -> None:
     # A worker that needs what is not there says so.
     for library in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
-    if param is not None:
+    if param:
         with contextlib.suppress(Exception):
             read_tables(param)
+    prepare()
     # What is there now is never collected, so that its memory stays shared.
     gc.collect()
     gc.freeze()
@@ -67,34 +80,35 @@ class ForkServer:
     ----------
     channel
         To the crew.
+    prepare
+        Makes what all workers need, when the modules are loaded.
 
     """
 
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
+    def __init__(self, channel: socket.socket, prepare: Callable[[], None] = lambda: None) -> None:
+        self._channel, self._prepare = channel, prepare
         # By the descriptors that become readable when they end.
         self._workers: dict[int, int] = {}
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
-    def tend(self) -> bool:
-        """Starts workers and tells of their ends; whether this process is one of them now, else all have ended."""
+    def tend(self) -> str:
+        """Starts workers and tells of their ends; if this process is one of them now, its pool, else all have ended."""
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor in self._workers:
                     self._see_off(descriptor)
-                elif not (said := self._heard()):
-                    for pid in self._workers.values():
-                        _end(pid)
-                    return False
-                elif self._start(int(said.split()[1])):
-                    return True
-
-    def _heard(self) -> str:
-        # It is reset when something was left that nobody had read.
-        with contextlib.suppress(ConnectionError):
-            return self._channel.recv(100).decode()
-        return ""
+                    continue
+                match heard(self._channel).split(" "):
+                    case ["load", param, *libraries]:
+                        _load(libraries, param.removeprefix("-"), self._prepare)
+                    case ["start", count, *pool]:
+                        if self._start(int(count)):
+                            return " ".join(pool)
+                    case _:
+                        for pid in self._workers.values():
+                            _end(pid)
+                        return ""
 
     def _tell(self, said: str) -> None:
         # Whether the crew is gone is seen when it is listened to.

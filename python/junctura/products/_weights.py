@@ -13,9 +13,8 @@ Matrices between small whole grids are shared by their areas: an area whose edge
 MIR's points. Other areas have matrices of their own, which MIR gets point by point, so memory and time follow the area.
 The memory that a matrix takes to make is estimated first, and compared with what is free.
 
-The cache is the folder `weights` in that of the environment variable ``JUNCTURA_CACHE``, else in
-``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``. Files appear there whole; processes may share it: whoever
-wants a matrix that another one is making waits for it.
+They are in the folder `weights` of the cache (see `junctura.products._cache`). Files appear there whole; processes may
+share it: whoever wants a matrix that another one is making waits for it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from junctura._labels import needed
 from junctura._machine import free_bytes
 from junctura.errors import InvalidArgument, Io, TooLarge, Unsupported
 from junctura.products import _cells, _located
-from junctura.products._cache import Bounded
+from junctura.products._cache import Bounded, folder_of
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, directions, whole_of
 
@@ -148,11 +147,7 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
 
 def folder() -> Path:
     """Where matrices are kept."""
-    given = os.environ.get("JUNCTURA_CACHE")
-    if given:
-        return Path(given) / "weights"
-    of_the_user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(of_the_user) / "junctura" / "weights"
+    return folder_of("weights")
 
 
 def origin_of(source: Grid, target: Grid) -> Grid:

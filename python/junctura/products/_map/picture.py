@@ -65,6 +65,32 @@ def picture(field: Field, to: Output) -> Image.Image:
     return whole
 
 
+def prepare(field: Field, to: Output) -> None:
+    """Makes what maps of such fields have in common, whatever their values are."""
+    is_what = meaning(field)
+    theme = THEMES[to.theme]
+    page = _PAGES[to.part](view_of(field.grid, to, field.values), to.text)
+    look = look_of(field, is_what, to)
+    _palette(look.table, to.theme)
+    if to.part != "bar":
+        _background(page.view)
+        if field.grid.kind != "points":
+            samples(field.grid, page.view)
+            _hatch(page.view)
+        _ink(page, look, to)
+        ink.rim(page.view, page.unit)
+        if page.view.projection == "globe":
+            _light(page.view, to.theme)
+    if to.part != "map":
+        draw = ImageDraw.Draw(Image.new("RGB", (page.width, page.height)))
+        letter_head(draw, page, theme, to.title or title(field, is_what), when(is_what))
+
+
+def _ink(page: Page, look: Look, to: Output) -> ink.Ink:
+    drawn = {"with_coast": to.coast, "with_borders": to.borders, "is_faint": bool(look.isolines)}
+    return ink.ink(page.view, page.unit, **drawn)
+
+
 @functools.lru_cache(maxsize=32)
 def _palette(table: str, theme: Theme) -> npt.NDArray[np.uint32]:
     """The colours of a table and of what has no value, each as the four bytes of a pixel."""
@@ -90,8 +116,7 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     if view.projection == "globe":
         _shade(pixels, view, to.theme)
     without_ink = pixels.copy() if look.isolines else pixels
-    drawn = {"with_coast": to.coast, "with_borders": to.borders, "is_faint": bool(look.isolines)}
-    ink.ink(view, page.unit, **drawn).onto(pixels, ink.inks_on(pixels[::_SAMPLED, :3]))
+    _ink(page, look, to).onto(pixels, ink.inks_on(pixels[::_SAMPLED, :3]))
     labels: list[isolines.Label] = []
     if sampled is not None and look.isolines:
         nothing = np.full(view.height * view.width, np.nan, np.float32)

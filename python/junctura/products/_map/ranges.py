@@ -1,21 +1,28 @@
 """Whether all maps of a recipe have one range of colors, before there is any field; and which range all would have.
 
-Also whether a range that is stated without units is meant in those of the style, and not in those of the field.
+Also whether a range that is stated without units is meant in those of the style, and not in those of the field. And
+what all maps of a recipe share is made here before workers are forked, each of which would make it again: lines as
+pixels, and which values of the grid a pixel is made of.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from junctura.products._field import Field
+from junctura.products._grid import Grid
 from junctura.products._map.scale import ends
 from junctura.products._map.styles import Style, can_convert, style_of
-from junctura.products._operations import Compute, Ensemble, Units
+from junctura.products._operations import Compute, Crop, Ensemble, ToGrid, Units, Winds
+from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import units_of
 from junctura.products._recipe import Recipe
 from junctura.products._units import conversion, unit
+from junctura.products._words import Value
 
 # A range is taken for one in other units where so little of it has values of the field, and so much those of the style.
 _BESIDE, _WITHIN = 0.05, 0.5
@@ -107,3 +114,43 @@ def range_of(found: Iterable[tuple[float, float]]) -> tuple[float, float] | None
         return None
     low, high = ends(values)
     return round(low, 12), round(high, 12)
+
+
+def prepare(recipes: Iterable[Recipe]) -> None:
+    """Makes it for recipes of maps. What cannot be made, or is not known yet, is made with the first map."""
+    for recipe in recipes:
+        if recipe.output.format == "png":
+            with contextlib.suppress(Exception):
+                _prepare(recipe)
+
+
+def _prepare(recipe: Recipe) -> None:
+    from junctura.products._map.picture import prepare as prepare_map
+
+    on = _grid_of(recipe)
+    if on is not None:
+        prepare_map(_field(recipe, on), Output("png", **recipe.output.options))
+
+
+def _grid_of(recipe: Recipe) -> Grid | None:
+    on: Grid | None = None
+    for operation in recipe.operations:
+        if isinstance(operation, ToGrid | Winds):
+            on = operation.on
+        elif isinstance(operation, Crop) and on is not None:
+            on = operation.area(on)
+    return on
+
+
+def _field(recipe: Recipe, on: Grid) -> Field:
+    """One of the recipe's kind, with values that a map may have."""
+    words: dict[str, tuple[Value, ...]] = dict(recipe.words)
+    said: dict[str, Any] = {word: words[word][0] for word in ("levtype", "levelist") if word in words}
+    said |= {"param": str(recipe.params[0]), "date": "20000101", "time": "00:00", "step": 0}
+    for operation in recipe.operations:
+        if isinstance(operation, Ensemble):
+            one = operation.of[0]
+            said |= {"statistic": one.kind, "members": 1, "percentile": int(one.value), "threshold": one.value}
+    values = np.broadcast_to(np.linspace(0, 1, on.shape[-1]), on.shape)
+    units = units_of(said["param"], said.get("levtype"))
+    return Field(np.ascontiguousarray(values), on, said, units)

@@ -36,7 +36,7 @@ _MODULES: dict[Format, str] = {
 _PACKAGES: dict[Format, tuple[str, ...]] = {
     "grib2": ("eccodes",),
     "netcdf": ("eccodes", "netCDF4"),
-    "zarr": ("eccodes", "zarr"),
+    "zarr": ("eccodes", "numcodecs"),
     "png": ("pillow", "isal"),
     "csv": (),
     "parquet": ("pyarrow",),

@@ -10,6 +10,7 @@ from typing import Any
 
 from junctura import _forks
 from junctura._labels import needed
+from junctura.products._cache import answered
 from junctura.products._field import Field
 from junctura.products._outputs._quiet import quiet
 from junctura.products._words import number_of
@@ -137,10 +138,16 @@ def _words(key: tuple[str, str | int], is_on_pressure: bool) -> tuple[str, ...]:
     return _said(key, is_on_pressure, ("name", "cfName")) or ("", "")
 
 
-@_forks.passage()
-@quiet()
 def _said(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str]) -> tuple[str, ...] | None:
     """What ecCodes says of a parameter; None if it does not know it."""
+    question = ("parameter", key, is_on_pressure, *names)
+    found = answered(question, lambda: _asked(key, is_on_pressure, names))
+    return None if found is None else tuple(found)
+
+
+@_forks.passage()
+@quiet()
+def _asked(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str]) -> list[str] | None:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     try:
@@ -149,7 +156,7 @@ def _said(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str]
             # At the surface some have other names: the geopotential is the orography there.
             eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
         set_key(message, key)
-        return tuple(_word(eccodes, message, name) for name in names)
+        return [_word(eccodes, message, name) for name in names]
     except eccodes.CodesInternalError:
         return None
     finally:

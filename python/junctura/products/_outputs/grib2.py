@@ -43,6 +43,7 @@ from junctura import _forks
 from junctura._labels import needed
 from junctura._native import _with_values
 from junctura.errors import InvalidArgument
+from junctura.products._cache import answered
 from junctura.products._field import Field
 from junctura.products._floats import Floats
 from junctura.products._grid import Grid, grid, stating
@@ -167,6 +168,23 @@ def _template(
     *,
     is_surface: bool,
 ) -> _Template:
+    about = (grid_name, along_grid, param, level, product, packing, local)
+    said = answered(("template", *about, is_surface), lambda: _header(*about, is_surface=is_surface).hex())
+    return _Template(needed("eccodes", "products").codes_new_from_message(bytes.fromhex(said)))
+
+
+def _header(
+    grid_name: str,
+    along_grid: int,
+    param: tuple[str, str | int],
+    level: Keys,
+    product: Keys,
+    packing: Keys,
+    local: bytes,
+    *,
+    is_surface: bool,
+) -> bytes:
+    """A message that has all but times and values."""
     eccodes = needed("eccodes", "products")
     message = _on_listed(grid_name, along_grid) if grid_name.count(":") > 1 else _on_rows(grid_name)
     template = _Template(message)
@@ -179,7 +197,8 @@ def _template(
     _set_parameter(message, param)
     _set(message, subject, level if len(level) > 1 and not is_surface else ())
     _set(message, subject, packing)
-    return _with_local(template, subject, local, product) if local else template
+    made = _with_local(template, subject, local, product) if local else template
+    return bytes(eccodes.codes_get_message(made.message))
 
 
 def _with_local(template: _Template, subject: str, local: bytes, product: Keys) -> _Template:

@@ -1,19 +1,22 @@
 """A Zarr 3 group with what a netCDF file has; see `_cube` for what lies where. xarray opens it by ``open_zarr``.
 
-It is made in memory, and written file by file by those who know what to do when the disk is full.
+Its files are put together here, as the specification has them (zarr-specs, core 3.0) and zarr-python writes them, with
+consolidated metadata: to load that package takes longer than to make a hundred groups. They are written one by one by
+those who know what to do when the disk is full.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from junctura._labels import needed
 from junctura.products._field import Field
-from junctura.products._outputs._cube import Cube, Variable, cube
+from junctura.products._outputs._cube import Array, Variable, cube
 from junctura.products._outputs._output import Output
 
 # The first one is nearly as small as the ones after it, and several times as fast.
@@ -22,35 +25,70 @@ _LEVEL = 1
 
 def made(fields: Sequence[Field], to: Output) -> dict[str, bytes]:
     """The files of one group of the fields, in single precision, by their relative names."""
-    zarr = needed("zarr", "products")
     data = cube(fields)
-    files: dict[str, Any] = {}
-    with warnings.catch_warnings():
-        # Consolidated metadata and texts of a fixed length are not in the specification yet; all readers know them.
-        warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
-        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
-        store = zarr.storage.MemoryStore(files)
-        group = zarr.create_group(store, zarr_format=3, attributes=dict(data.attributes))
-        for name, variable in data.variables.items():
-            _add(zarr, group, name, variable, data, to)
-        zarr.consolidate_metadata(store, zarr_format=3)
-    return {name: buffer.to_bytes() for name, buffer in files.items()}
+    codec, encode = _codec(to)
+    files: dict[str, bytes] = {}
+    metadata = {}
+    for name, variable in sorted(data.variables.items()):
+        values = np.asarray(variable.values)
+        chunks = data.chunks(variable) if variable.is_data else values.shape
+        metadata[name] = _about(variable, values, chunks, [codec] if variable.is_data else [])
+        files[f"{name}/zarr.json"] = _json(metadata[name])
+        for key, chunk in _chunks(values, chunks):
+            files[f"{name}/{key}"] = bytes(encode(chunk)) if variable.is_data else chunk
+    consolidated = {"kind": "inline", "must_understand": False, "metadata": metadata}
+    group = {"attributes": dict(data.attributes), "zarr_format": 3, "consolidated_metadata": consolidated}
+    files["zarr.json"] = _json({**group, "node_type": "group"})
+    return files
 
 
-def _add(zarr: Any, group: Any, name: str, variable: Variable, data: Cube, to: Output) -> None:
-    values = np.asarray(variable.values)
-    made = group.create_array(
-        name,
-        shape=values.shape,
-        dtype=values.dtype,
-        chunks=data.chunks(variable) if variable.is_data else values.shape or "auto",
-        compressors=[_compressor(zarr, to)] if variable.is_data else None,
-        fill_value=np.nan if values.dtype.kind == "f" else None,
-        dimension_names=variable.dims,
-        attributes=dict(variable.attributes),
-    )
-    made[...] = values
+def _json(said: dict[str, Any]) -> bytes:
+    return json.dumps(said, indent=2).encode()
 
 
-def _compressor(zarr: Any, to: Output) -> Any:
-    return zarr.codecs.ZstdCodec(level=_LEVEL) if to.compression == "zstd" else zarr.codecs.GzipCodec(level=_LEVEL)
+def _about(variable: Variable, values: Array, chunks: Sequence[int], codecs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The metadata of an array."""
+    little: dict[str, Any] = {"name": "bytes"}
+    if values.dtype.itemsize > 1:
+        little["configuration"] = {"endian": "little"}
+    return {
+        "shape": list(values.shape),
+        "data_type": _data_type(values),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": {"f": "NaN", "U": ""}.get(values.dtype.kind, 0),
+        "codecs": [little, *codecs],
+        "attributes": dict(variable.attributes),
+        # Of a single number there is no dimension to name.
+        **({"dimension_names": list(variable.dims)} if variable.dims else {}),
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+
+
+def _data_type(values: Array) -> Any:
+    if values.dtype.kind == "U":
+        return {"name": "fixed_length_utf32", "configuration": {"length_bytes": values.dtype.itemsize}}
+    return values.dtype.name
+
+
+def _chunks(values: Array, chunks: Sequence[int]) -> Iterator[tuple[str, bytes]]:
+    """The key and the bytes of each chunk; one that has nothing but the fill value has no file."""
+    counts = [extent // length for extent, length in zip(values.shape, chunks, strict=True)]
+    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+    for at in itertools.product(*map(range, counts)):
+        where = tuple(slice(one * length, (one + 1) * length) for one, length in zip(at, chunks, strict=True))
+        chunk = little[where]
+        is_filled = np.isnan(chunk) if values.dtype.kind == "f" else chunk == np.zeros((), values.dtype)
+        if not is_filled.all():
+            yield "/".join(["c", *map(str, at)]), chunk.tobytes()
+
+
+def _codec(to: Output) -> tuple[dict[str, Any], Callable[[bytes], Any]]:
+    """What is said of the compression of fields, and what compresses."""
+    if to.compression == "zstd":
+        zstd = needed("numcodecs.zstd", "products").Zstd(level=_LEVEL)
+        return {"name": "zstd", "configuration": {"level": _LEVEL, "checksum": False}}, zstd.encode
+    gzip = needed("numcodecs.gzip", "products").GZip(level=_LEVEL)
+    return {"name": "gzip", "configuration": {"level": _LEVEL}}, gzip.encode

@@ -1,0 +1,76 @@
+"""What ecCodes answered once is not asked again, and is the same from disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from outputs_fields import field
+
+from junctura.products._cache import answered
+from junctura.products._outputs import _parameters, grib2
+from junctura.products._outputs._output import Output
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path))
+    return tmp_path / "eccodes"
+
+
+def test_an_answer_is_asked_for_once(cache: Path) -> None:
+    asked: list[str] = []
+
+    def ask() -> list[str]:
+        asked.append("one")
+        return ["K", "Temperature"]
+
+    assert [answered(("one", 1), ask) for _ in range(3)] == [["K", "Temperature"]] * 3
+    assert answered(("one", 2), lambda: None) is answered(("one", 2), ask) is None
+    assert (asked, len(list(cache.iterdir()))) == (["one"], 2)
+
+
+@pytest.mark.parametrize("damage", [b"", b"[", b"\xff"])
+def test_what_is_damaged_is_asked_for_again(cache: Path, damage: bytes) -> None:
+    answered("one", lambda: "K")
+    (path,) = cache.iterdir()
+    path.write_bytes(damage)
+    assert [answered("one", lambda: "m"), answered("one", lambda: "s")] == ["m", "m"]
+
+
+def test_an_answer_needs_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "file"))
+    assert answered("one", lambda: "K") == "K"
+
+
+def test_of_tables_of_ones_own_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECCODES_DEFINITION_PATH", "/own")
+    assert [answered("one", lambda: "K"), answered("one", lambda: "m")] == ["K", "m"]
+    assert not cache.exists()
+
+
+def test_what_fails_is_not_kept(cache: Path) -> None:
+    def fail() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        answered("one", fail)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("packing", ["simple", "ccsds"])
+def test_a_message_is_the_same_from_disk(cache: Path, packing: str) -> None:
+    fields = [
+        field(class_="od"),
+        field("O16", number=3, step="0-6", stepType="max"),
+        field(statistic="probability", threshold=280.5, condition="above", members=6, step="90m"),
+    ]
+    to = Output("grib2", packing=packing)
+    made = []
+    for _ in range(2):
+        grib2._template.cache_clear()
+        _parameters._looked_up.cache_clear()
+        made.append([grib2.made([one], to) for one in fields])
+    assert made[0] == made[1]
+    assert len(list(cache.iterdir())) >= len(fields)
