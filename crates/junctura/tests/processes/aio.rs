@@ -106,7 +106,11 @@ fn what_was_released_before_a_sync_is_done() {
         for _ in 0..2 {
             assert!(!start(&pool, "works and dies").wait().unwrap().success());
         }
-        let mut share = pool.begin_join("workers", FollowOptions::default()).unwrap().await.unwrap();
+        let mut share = pool
+            .begin_join("workers", FollowOptions::default())
+            .unwrap()
+            .await
+            .unwrap();
         assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
     });
 }
