@@ -334,6 +334,16 @@ impl Pool {
 
     /// As [`Pool::close`], without waiting. See [`Pending`].
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.begin_close()?.wait()?;
+    /// assert!(pool.list("").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].
     pub fn begin_close(&self) -> Result<Pending<()>> {

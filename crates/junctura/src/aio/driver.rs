@@ -151,6 +151,20 @@ impl Driver {
 impl Pool {
     /// Makes the one that reads for the tasks that wait on this pool, for a runtime other than tokio. It ends with the pool.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let driver = pool.driver()?;
+    /// let thread = std::thread::spawn(|| driver.run());
+    /// pool.begin_sync()?.await?;
+    /// drop(pool);
+    /// thread.join().expect("it ends with the pool");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Pool::descriptor`].
     pub fn driver(&self) -> Result<Driver> {

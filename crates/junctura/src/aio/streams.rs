@@ -123,6 +123,18 @@ impl Subscription {
     ///
     /// Requires the feature `async`.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut events = pool.begin_subscribe("", &[])?.await?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// assert!(events.begin_next().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Subscription::next_event`].
     pub async fn begin_next(&mut self) -> Result<Option<PoolEvent>> {
@@ -153,6 +165,17 @@ impl Pages {
     /// The next page, for a task; `None` when there are no more.
     ///
     /// Requires the feature `async`.
+    ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut pages = pool.begin_list("", ListOptions::default())?.await?;
+    /// assert_eq!(pages.begin_next().await?.map(|page| page.len()), Some(0));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Pages::next_page`].
@@ -213,6 +236,19 @@ impl Requirement {
     /// As [`Requirement::try_gap`], for a task: waits for the next one.
     ///
     /// Requires the feature `async`.
+    ///
+    /// ```
+    /// # use junctura::{Pool, WithdrawOptions};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut requirement = pool.require("")?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// pool.retire("", WithdrawOptions { force: true, ..Default::default() })?;
+    /// assert_eq!(requirement.begin_gap().await?.reason, "withdrawn");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As there.

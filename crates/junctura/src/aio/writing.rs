@@ -62,6 +62,18 @@ impl Bundle {
     ///
     /// Requires the feature `async`.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let bundle = pool.bundle()?;
+    /// bundle.begin_offer_many([([("name", "a")], b"one")]).await?;
+    /// assert_eq!(bundle.begin_seal()?.await?.objects(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As there.
     pub async fn begin_offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Staged>>

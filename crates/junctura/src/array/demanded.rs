@@ -154,6 +154,18 @@ impl Pool {
 
     /// As [`Pool::demand_array`], without waiting. See [`Pending`].
     ///
+    /// ```
+    /// # use junctura::{Layout, Piece, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let layout: std::sync::Arc<Layout> = std::sync::Arc::new("shape=3".parse()?);
+    /// pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
+    /// let array = pool.begin_demand_array("name=t", None)?.wait()?;
+    /// assert_eq!(array.layout().shape(), [3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// What this side can tell; the others come with the answer.
     pub fn begin_demand_array<'a>(
@@ -279,6 +291,18 @@ impl DemandedArray {
     }
 
     /// As [`DemandedArray::take`], without waiting: for a task, a thread copies it. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::{Layout, Part, Piece, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// # let layout: std::sync::Arc<Layout> = std::sync::Arc::new("shape=3".parse()?);
+    /// # pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
+    /// let array = std::sync::Arc::new(pool.demand_array("name=t", None)?);
+    /// assert_eq!(array.begin_take(&Part::of(&layout, 0))?.wait()?, [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].

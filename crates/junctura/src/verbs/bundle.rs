@@ -213,6 +213,16 @@ impl Pool {
 
     /// As [`Pool::bundle`], without waiting. See [`Pending`].
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let bundle = pool.begin_bundle()?.wait()?;
+    /// assert!(bundle.path().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; the server's errors come with the answer.
     pub fn begin_bundle(&self) -> Result<Pending<Bundle>> {
@@ -486,6 +496,23 @@ impl Bundle {
     }
 
     /// As [`Bundle::wait`], without waiting. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::{OfferOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let bundle = pool.bundle()?;
+    /// let mut field = bundle.begin_allocate(100_000)?.wait()?;
+    /// field.fill(7);
+    /// bundle.begin_offer_allocation(field, [("name", "a")], OfferOptions::default())?.wait()?;
+    /// let visible = bundle.begin_wait();
+    /// let sealed = bundle.begin_seal()?.wait()?;
+    /// assert_eq!(visible.wait()?, sealed);
+    /// bundle.begin_leave()?.wait()?;
+    /// assert_eq!(pool.bundle()?.begin_abort()?.wait()?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn begin_wait(&self) -> Pending<Completed> {
         Pending::watch(&self.connection, Arc::clone(&self.progress))

@@ -554,6 +554,17 @@ impl Follow {
 
     /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut follow = pool.follow("")?;
+    /// follow.begin_stop()?.wait()?;
+    /// assert!(follow.is_over());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {

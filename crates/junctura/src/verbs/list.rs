@@ -272,6 +272,15 @@ impl Pages {
 
     /// All pages; waits for them.
     ///
+    /// ```
+    /// # use junctura::{ListOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.list_with("", ListOptions::default())?.entries()?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Pages::next_page`].
     pub fn entries(mut self) -> Result<Vec<Entry>> {

@@ -378,6 +378,19 @@ impl Requirement {
 
     /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted.
     ///
+    /// ```
+    /// # use junctura::{FollowOptions, Pool};
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut requirement = pool.require("")?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// drop(requirement.begin_demand("name=a", None)?.wait()?);
+    /// drop(requirement.begin_follow(FollowOptions::default())?.wait()?);
+    /// requirement.begin_stop()?.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {

@@ -283,6 +283,17 @@ impl Subscription {
 
     /// As [`Subscription::stop`], without waiting.
     ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let mut events = pool.subscribe("", &[])?;
+    /// events.begin_stop()?.wait()?;
+    /// assert!(events.is_over());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {

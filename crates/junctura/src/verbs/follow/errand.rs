@@ -32,6 +32,19 @@ const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
 /// What comes next in a follow, and takes long: [`Follow::take_errand`].
 ///
 /// Dropping it without giving it back leaves out what it was for.
+///
+/// ```
+/// # use junctura::{Pool, binding};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # let mut follow = pool.follow("")?;
+/// if let Some(mut errand) = binding::take_errand(&mut follow)? {
+///     errand.run(); // in another thread
+///     binding::finish(&mut follow, errand)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "what it is for comes once it was run and given back"]
 pub struct Errand {
     state: State,
