@@ -28,8 +28,8 @@ from products_libraries import PLACES, Row, directly
 
 import junctura
 from junctura.products import Broker, Failed, Made, Recipe, load_all
-from junctura.products._grid import Grid, grid
-from junctura.products._weights import weights
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.weight_matrices import weights
 
 MEMBERS, N = 6, 48
 WARM = 3

@@ -23,10 +23,10 @@ from pathlib import Path
 from products_files_ways import Archive, Files, Name, Source
 
 from junctura.products import load_all
-from junctura.products._decode import decode, decodes
-from junctura.products._field import Field
-from junctura.products._graph import Graph
-from junctura.products._make import Transforms, make
+from junctura.products._broker.task_graph import Graph
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode, decodes
+from junctura.products._workers.make_product import Transforms, make
 
 Numbers = tuple[int, ...]
 

@@ -24,13 +24,13 @@ import eccodes
 import numpy as np
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin, call
 
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import prepare, to_grid
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._outputs import Output, grib2
-from junctura.products._spectral import wind
-from junctura.products._weights import weights
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.harmonics import wind
+from junctura.products._regrid.interpolate import prepare, to_grid
+from junctura.products._regrid.weight_matrices import weights
 
 MS = Measure("ms", "ms a field", more_is_better=False)
 MARK = "figures: "

@@ -96,9 +96,9 @@ from junctura.errors import (
 
 if TYPE_CHECKING:
     from junctura import aio, dask, remap
-    from junctura._compare import Comparison, compare
-    from junctura._exchange import Exchange
-    from junctura._tables import to_arrow, to_pandas
+    from junctura._array.exchange import Exchange
+    from junctura._store.compare import Comparison, compare
+    from junctura._store.tables import to_arrow, to_pandas
 
 __all__ = [
     "Allocation",
@@ -178,14 +178,14 @@ __all__ = [
 
 # What not every program needs is loaded when it is first named.
 _LATER: dict[str, tuple[str, str | None]] = {
-    "Comparison": ("junctura._compare", "Comparison"),
-    "Exchange": ("junctura._exchange", "Exchange"),
+    "Comparison": ("junctura._store.compare", "Comparison"),
+    "Exchange": ("junctura._array.exchange", "Exchange"),
     "aio": ("junctura.aio", None),
-    "compare": ("junctura._compare", "compare"),
+    "compare": ("junctura._store.compare", "compare"),
     "dask": ("junctura.dask", None),
     "remap": ("junctura.remap", None),
-    "to_arrow": ("junctura._tables", "to_arrow"),
-    "to_pandas": ("junctura._tables", "to_pandas"),
+    "to_arrow": ("junctura._store.tables", "to_arrow"),
+    "to_pandas": ("junctura._store.tables", "to_pandas"),
 }
 
 

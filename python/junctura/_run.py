@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from junctura._machine import ONE_THREAD
-from junctura._screen import say, status_of
-from junctura._yaml import files_of, read
+from junctura._document.located_yaml import files_of, read
+from junctura._limits import ONE_THREAD
+from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument, NotFound
 
 # Of these options those of no value are None here.

@@ -14,7 +14,7 @@ import pytest
 
 import junctura
 from junctura.errors import InvalidArgument
-from junctura.products._grid import gaussian_latitudes
+from junctura.products._regrid.grids import gaussian_latitudes
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/11_swell"
 sys.path.insert(0, str(EXAMPLE))

@@ -31,7 +31,7 @@ os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 import numpy as np
 import grib_mutations
 import junctura
-from junctura.products._decode import decode
+from junctura.products._input.decoding import decode
 
 def outcome(how, what):
     try:

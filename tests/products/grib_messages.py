@@ -9,7 +9,7 @@ from typing import Any
 import eccodes
 import numpy as np
 
-from junctura.products._grid import gaussian_latitudes
+from junctura.products._regrid.grids import gaussian_latitudes
 
 
 def messages(path: Path) -> Iterator[bytes]:

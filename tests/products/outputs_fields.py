@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs import Output, write
+from junctura.products._regrid.grids import Grid, grid
 
 PLACES = "points@50.1/8.7,48.2/16.4,-3/-60"
 

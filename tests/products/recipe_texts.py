@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from junctura._yaml import documents
-from junctura.products._reading import recipe_of
-from junctura.products._recipe import Recipe
+from junctura._document.located_yaml import documents
+from junctura.products._recipe.definitions import Recipe
+from junctura.products._recipe.reading import recipe_of
 
 
 def recipe(text: str) -> Recipe:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from outputs_fields import field
 
-from junctura.products._cache import answered
 from junctura.products._outputs import _parameters, grib2
 from junctura.products._outputs._output import Output
+from junctura.products._workers.cache import answered
 
 
 @pytest.fixture

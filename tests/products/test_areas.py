@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from junctura.errors import InvalidArgument, TooLarge, Unsupported
-from junctura.products import _weights
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import prepare, to_grid
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Crop
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
+from junctura.products._regrid import weight_matrices
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.interpolate import prepare, to_grid
+from junctura.products._workers.make_product import Transforms
 
 pytest.importorskip("scipy")
 if importlib.util.find_spec("mir") is None:
@@ -159,8 +159,8 @@ def test_conservative_means_of_a_large_globe_in_an_area_are_those_of_mir(monkeyp
     fields = [Field(np.random.default_rng(5).normal(size=_on("3/3").shape), _on("3/3"))]
     fields += [Field(_smooth(_on("O32")), _on("O32"))]
     by_mir = [to_grid(field, area, "conservative").values for field in fields]
-    monkeypatch.setattr(_weights, "_SHARED_MAX", 0)
-    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
+    monkeypatch.setattr(weight_matrices, "_SHARED_MAX", 0)
+    monkeypatch.setattr(weight_matrices, "_kept", type(weight_matrices._kept)(1 << 20))
     # MIR's boxes of Gaussian grids do not end half way between rows.
     for field, expected, apart in zip(fields, by_mir, (1e-9, 5e-3), strict=True):
         assert np.allclose(to_grid(field, area, "conservative").values, expected, rtol=0, atol=apart), field.on
@@ -170,8 +170,8 @@ def test_an_area_of_a_grid_too_large_to_share_has_the_bits_of_the_whole(monkeypa
     origin, area = _on("F16"), _on("3/3@71/-25/33/45")
     field = Field(np.random.default_rng(5).normal(size=origin.shape), origin, {"param": "u"})
     whole = {method: to_grid(field, area, method).values for method in _MIR_NAMES}  # type: ignore[arg-type]
-    monkeypatch.setattr(_weights, "_SHARED_MAX", 0)
-    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
+    monkeypatch.setattr(weight_matrices, "_SHARED_MAX", 0)
+    monkeypatch.setattr(weight_matrices, "_kept", type(weight_matrices._kept)(1 << 20))
     for method, values in whole.items():
         assert np.array_equal(to_grid(field, area, method).values, values), method  # type: ignore[arg-type]
 
@@ -208,8 +208,8 @@ def test_one_row_or_point_is_taken_by_the_nearest_only() -> None:
 
 def test_weights_that_take_too_much_memory_are_refused_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path))
-    monkeypatch.setattr(_weights, "free_bytes", lambda: 400 << 20)
-    monkeypatch.setattr(_weights, "_run", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(weight_matrices, "free_bytes", lambda: 400 << 20)
+    monkeypatch.setattr(weight_matrices, "_run", lambda *_: pytest.fail("begun"))
     with pytest.raises(TooLarge, match=r"linear weights .*: about 0\.\d GB of memory are needed .* 0\.4 GB are free"):
         prepare("717x1121@55.4/-12/37.5/16", "0.1/0.1@55/-12/38/15")
     with pytest.raises(TooLarge, match="GB of memory are needed"):
@@ -218,7 +218,7 @@ def test_weights_that_take_too_much_memory_are_refused_before(monkeypatch: pytes
 
 _PROGRAM = """
 import resource, sys
-from junctura.products._interpolate import prepare
+from junctura.products._regrid.interpolate import prepare
 prepare(*sys.argv[1:])
 print(1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
@@ -246,7 +246,7 @@ def test_memory_is_at_most_twice_that_of_mir_itself(tmp_path: Path, source: str,
     theirs = _took([sys.executable, "-c", direct, json.dumps(spec), json.dumps(options)], tmp_path)
     assert ours <= 2 * theirs
     sizes = _on(source).size, _on(target).size
-    assert 0.7 * ours < _weights.memory_bytes("linear", *sizes) < 1.5 * ours
+    assert 0.7 * ours < weight_matrices.memory_bytes("linear", *sizes) < 1.5 * ours
 
 
 def _took(command: list[str], folder: Path) -> int:

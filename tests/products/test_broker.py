@@ -36,14 +36,15 @@ from broker_runs import (
 from grib_messages import on_template, reduced
 
 import junctura
-from junctura.products import Failed, Field, Made, _tasks
+from junctura.products import Failed, Field, Made
 from junctura.products.__main__ import main
-from junctura.products._decode import decode, decodes
-from junctura.products._grid import points, regular_ll
-from junctura.products._interpolate import to_grid
-from junctura.products._spectral import wind
+from junctura.products._broker import task_messages
+from junctura.products._input.decoding import decode, decodes
+from junctura.products._regrid.grids import points, regular_ll
+from junctura.products._regrid.harmonics import wind
+from junctura.products._regrid.interpolate import to_grid
 from junctura.products._view import View
-from junctura.products._worker import Worker
+from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(180)
 TARGET = regular_ll(10, 10)
@@ -230,11 +231,11 @@ def test_a_task_that_ends_every_worker_is_given_up(
 ) -> None:
     """Each that gets it after another one died says so before it begins, and that those may have decoded its input."""
     offer_plain(pool, 0)
-    task = _tasks.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
-    said: list[_tasks.Done] = []
+    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    said: list[task_messages.Done] = []
     with junctura.Pool(schema="free") as own:
-        worker = Worker(own, _tasks.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
-        own.offer(_tasks.write(task), name="task/5", kind="task")
+        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(task_messages.write(task), name="task/5", kind="task")
         monkeypatch.setattr(worker, "_answer", said.append)
         for turn in (worker.do, worker.do_again, worker.do_again, worker.do_again):
             turn(task)
@@ -251,11 +252,11 @@ def test_what_somebody_had_done_who_died_is_not_done_again(
     tmp_path: Path, pool: junctura.Pool, there: list[str]
 ) -> None:
     offer_plain(pool, 0)
-    task = _tasks.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
     with junctura.Pool(schema="free") as own:
         for name in there:
             own.offer(b"", name=name, kind=name.partition("/")[0])
-        worker = Worker(own, _tasks.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
         before = decodes()
         worker.do_again(task)
         assert sorted(str(one.attributes["name"]) for one in own.list("")) == sorted(there)
@@ -471,17 +472,17 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
         values = np.arange(1.0 * TARGET.size).reshape(TARGET.shape)
         one = Field(values, TARGET, {"param": "t", "step": 6, "places": ["a"]}, "K")
         two = Field(values + 1, TARGET, {"param": "u"}, "m s**-1")
-        _tasks.keep(pool, 7, [one, two])
-        _tasks.keep(pool, 7, [one, two])
-        kept = _tasks.kept(pool, 7)
-        _tasks.free(pool, [7])
+        task_messages.keep(pool, 7, [one, two])
+        task_messages.keep(pool, 7, [one, two])
+        kept = task_messages.kept(pool, 7)
+        task_messages.free(pool, [7])
         assert pool.list("") == []
-        _tasks.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
+        task_messages.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
         for made, field in zip(kept, (one, two), strict=True):
             np.testing.assert_array_equal(made.values, field.values)
             assert (made.on, made.units, made.attributes) == (field.on, field.units, field.attributes)
         with pytest.raises(junctura.Error):
-            _tasks.kept(pool, 7)
+            task_messages.kept(pool, 7)
 
 
 def test_recipes_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,11 +17,11 @@ from PIL import Image
 from witness import Witness
 
 import junctura
-from junctura.products._decode import decode
-from junctura.products._grid import regular_ll
-from junctura.products._interpolate import to_grid
-from junctura.products._make import is_there
+from junctura.products._input.decoding import decode
 from junctura.products._map.themes import THEMES
+from junctura.products._regrid.grids import regular_ll
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._workers.make_product import is_there
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -15,8 +15,8 @@ from broker_runs import client, grid_message, offer
 
 import junctura
 from junctura.products.__main__ import _cut, _interruptible
-from junctura.products._crew import Processes
-from junctura.products._tasks import Job
+from junctura.products._broker.task_messages import Job
+from junctura.products._workers.crew import Processes
 
 pytestmark = pytest.mark.timeout(120)
 

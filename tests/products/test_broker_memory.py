@@ -8,11 +8,11 @@ import pytest
 from broker_runs import broker, grid_message, offer
 
 import junctura
-from junctura._screen import counted
+from junctura._progress import counted
 from junctura.products import Failed, Made
 from junctura.products.__main__ import _in_words, document
-from junctura.products._crew import Processes
-from junctura.products._decode import decode
+from junctura.products._input.decoding import decode
+from junctura.products._workers.crew import Processes
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -23,13 +23,15 @@ from broker_runs import BASE, broker, client, grid_message, in_background, offer
 from witness import Witness
 
 import junctura
-from junctura.products import Failed, Made, _tasks, _worker
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import to_grid
-from junctura.products._tasks import Done
-from junctura.products._worker import Worker
+from junctura.products import Failed, Made
+from junctura.products._broker import task_messages
+from junctura.products._broker.task_messages import Done
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._workers import worker_process
+from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -230,7 +232,7 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
     """An array that a model offers, what a task keeps of it, and what a product is made of: none is copied."""
     read: list[tuple[junctura.Object, Field]] = []
     given: list[Field] = []
-    module: Any = _worker
+    module: Any = worker_process
     field_of, make = module.field_of, module.make
 
     def reads(obj: junctura.Object, attributes: Any) -> Field:
@@ -249,9 +251,9 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
     with junctura.Pool(schema="mars") as pool, junctura.Pool(schema="free") as own:
         pool.offer(values, {**BASE, "param": "t", "step": 0, "grid": "F16", "units": "K"})
         key = pool.list("")[0].key
-        worker = Worker(own, _tasks.Job(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
-        worker.do(_tasks.Task(0, keep=(0,), inputs=(0,), key=key))
-        worker.do(_tasks.Task(1, products=(0,), sources={0: ((key, "1"),)}))
+        worker = Worker(own, task_messages.Job(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
+        worker.do(task_messages.Task(0, keep=(0,), inputs=(0,), key=key))
+        worker.do(task_messages.Task(1, products=(0,), sources={0: ((key, "1"),)}))
         ((obj, field),) = read
         assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
         with own.demand(name="array/0", timeout=0) as kept:

@@ -16,7 +16,7 @@ from broker_runs import broker, grid_message, heard, offer, program
 import junctura
 from junctura.products import Broker, Failed, Made
 from junctura.products.__main__ import main
-from junctura.products._claims import Claims
+from junctura.products._broker.output_locks import Claims
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -31,7 +31,7 @@ DATED = ONE.replace("maps/one", "maps/{date}")
 CLAIMING = """
 import sys
 from pathlib import Path
-from junctura.products._claims import Claims
+from junctura.products._broker.output_locks import Claims
 with Claims(Path(sys.argv[1]), sys.argv[2:], "night"):
     print("claimed", flush=True)
     sys.stdin.read()

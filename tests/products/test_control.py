@@ -16,7 +16,7 @@ from grib_messages import messages
 from outputs_fields import field, written
 
 import junctura
-from junctura.products._decode import decode
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Ensemble
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import Select

@@ -14,11 +14,11 @@ from broker_runs import BASE, broker
 import junctura
 from junctura.errors import InvalidArgument
 from junctura.products import load_all
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, directions, grid
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import ToGrid
+from junctura.products._regrid.grids import Grid, directions, grid
+from junctura.products._workers.make_product import Transforms
 
 netcdf = pytest.importorskip("netCDF4")
 pytest.importorskip("scipy")

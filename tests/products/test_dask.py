@@ -19,7 +19,7 @@ from broker_runs import BASE, broker, grid_message, offer, served, spectral_mess
 import junctura
 from junctura.products import Failed, Made
 from junctura.products.__main__ import main
-from junctura.products._dask import Cluster
+from junctura.products._workers.dask_crew import Cluster
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

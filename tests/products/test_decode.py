@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from junctura.errors import Corrupt, Error, Unsupported
-from junctura.products._decode import decode, decodes
-from junctura.products._grid import Grid, grid
+from junctura.products._input.decoding import decode, decodes
+from junctura.products._regrid.grids import Grid, grid
 
 _RNG = np.random.default_rng(7)
 # Of 24 bits over a range of some 10.

@@ -16,14 +16,14 @@ from broker_runs import broker, client, grid_message, in_background, offer, reci
 from outputs_fields import field
 
 import junctura
-from junctura.products import _fork_server
-from junctura.products._cache import Bounded
-from junctura.products._crew import Processes, described, libraries
+from junctura.products._broker.task_messages import Job
 from junctura.products._map import ink, sampling
 from junctura.products._map.picture import picture
 from junctura.products._map.ranges import prepare
 from junctura.products._outputs import Output
-from junctura.products._tasks import Job
+from junctura.products._workers import fork_server
+from junctura.products._workers.cache import Bounded
+from junctura.products._workers.crew import Processes, described, libraries
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,9 +81,9 @@ def test_what_does_not_work_is_for_workers_to_report(monkeypatch: pytest.MonkeyP
     def fail(_param: str) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(_fork_server, "read_tables", fail)
+    monkeypatch.setattr(fork_server, "read_tables", fail)
     monkeypatch.setattr(gc, "freeze", lambda: None)
-    _fork_server._load(["junctura.no_such_module"], "t", lambda: None)
+    fork_server._load(["junctura.no_such_module"], "t", lambda: None)
 
 
 def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:

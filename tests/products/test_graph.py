@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from junctura._yaml import documents
-from junctura.products._graph import Graph
-from junctura.products._reading import recipe_of
-from junctura.products._recipe import Recipe
-from junctura.products._words import Key
+from junctura._document.located_yaml import documents
+from junctura.products._broker.task_graph import Graph
+from junctura.products._recipe.definitions import Recipe
+from junctura.products._recipe.mars_words import Key
+from junctura.products._recipe.reading import recipe_of
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 CSV = "to: {format: csv, name: '%s_{step}.csv'}"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from junctura.errors import InvalidArgument
-from junctura.products._grid import Grid, Spectral, gaussian_latitudes, grid, points, reduced_gg, regular_ll
+from junctura.products._regrid.grids import Grid, Spectral, gaussian_latitudes, grid, points, reduced_gg, regular_ll
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from broker_runs import broker
 from grib_messages import latlon, messages
 
 import junctura
-from junctura.products._decode import decode, field_of
+from junctura.products._input.decoding import decode, field_of
 from junctura.products._operations import Compute, Ensemble, Fill
 from junctura.products._outputs import Output, write
 from junctura.products._plan._item import Item

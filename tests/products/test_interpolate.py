@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from junctura.errors import InvalidArgument, Io, Unsupported
-from junctura.products import _weights
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import prepare, quantity_of, to_grid
-from junctura.products._weights import folder, weights
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
+from junctura.products._regrid import weight_matrices
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.interpolate import prepare, quantity_of, to_grid
+from junctura.products._regrid.weight_matrices import folder, weights
 
 pytest.importorskip("scipy")
 if importlib.util.find_spec("mir") is None:
@@ -224,12 +224,12 @@ def test_what_cannot_be_is_refused() -> None:
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, on disk and in memory."""
     monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path))
-    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
+    monkeypatch.setattr(weight_matrices, "_kept", type(weight_matrices._kept)(1 << 20))
     return tmp_path / "weights"
 
 
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
+    monkeypatch.setattr(weight_matrices, "_kept", type(weight_matrices._kept)(1 << 20))
 
 
 def test_weights_are_made_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_weights_are_made_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> 
     prepare("10/10", "10/10@40/0/0/40")
     assert len(list(empty.iterdir())) == 1
     _forgotten(monkeypatch)
-    monkeypatch.setattr(_weights, "_run", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(weight_matrices, "_run", lambda *_: pytest.fail("made again"))
     field = Field(_values((16, 32)), _on("F8"), {"param": "t"})
     assert not np.isnan(to_grid(field, _on("10/10")).values).any()
 
@@ -308,9 +308,9 @@ def _matrix(**changed: Any) -> dict[str, Any]:
     ],
 )
 def test_no_matrix_is_believed(changed: dict[str, Any], cause: str) -> None:
-    _weights._look_at(**_argument(_matrix()), shape=(2, 3))
+    weight_matrices._look_at(**_argument(_matrix()), shape=(2, 3))
     with pytest.raises(ValueError, match=cause):
-        _weights._look_at(**_argument(_matrix(**changed)), shape=(2, 3))
+        weight_matrices._look_at(**_argument(_matrix(**changed)), shape=(2, 3))
 
 
 def _argument(parts: dict[str, Any]) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def _argument(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_who_makes_a_matrix_is_alone(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = _weights._run
+    run = weight_matrices._run
 
     def locked(task: Any, made: Path) -> None:
         (lock,) = empty.glob(".*.lock")
@@ -326,7 +326,7 @@ def test_who_makes_a_matrix_is_alone(empty: Path, monkeypatch: pytest.MonkeyPatc
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         run(task, made)
 
-    monkeypatch.setattr(_weights, "_run", locked)
+    monkeypatch.setattr(weight_matrices, "_run", locked)
     prepare("F8", "10/10")
     assert [one.suffix for one in empty.iterdir()] == [".npz"]
 
@@ -335,7 +335,7 @@ def test_who_has_waited_takes_what_was_made_meanwhile(empty: Path, monkeypatch: 
     prepare("F8", "10/10")
     (file,) = empty.iterdir()
     file.rename(empty / "aside")
-    alone = _weights._alone
+    alone = weight_matrices._alone
 
     @contextlib.contextmanager
     def waited(lock: Path) -> Iterator[None]:
@@ -344,8 +344,8 @@ def test_who_has_waited_takes_what_was_made_meanwhile(empty: Path, monkeypatch: 
             yield
 
     _forgotten(monkeypatch)
-    monkeypatch.setattr(_weights, "_alone", waited)
-    monkeypatch.setattr(_weights, "_run", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(weight_matrices, "_alone", waited)
+    monkeypatch.setattr(weight_matrices, "_run", lambda *_: pytest.fail("made again"))
     prepare("F8", "10/10")
     assert list(empty.iterdir()) == [file]
 
@@ -355,10 +355,10 @@ def test_a_lock_whose_file_has_gone_is_none(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with lock.open("w") as gone:
         lock.unlink()
-        assert not _weights._is_named(gone.fileno(), lock)
+        assert not weight_matrices._is_named(gone.fileno(), lock)
         with lock.open("w") as now:
-            assert not _weights._is_named(gone.fileno(), lock) and _weights._is_named(now.fileno(), lock)
-    with _weights._alone(lock):
+            assert not weight_matrices._is_named(gone.fileno(), lock) and weight_matrices._is_named(now.fileno(), lock)
+    with weight_matrices._alone(lock):
         assert lock.exists()
     assert not lock.exists()
 
@@ -374,16 +374,16 @@ def test_old_leftovers_go(empty: Path) -> None:
 
 
 def test_a_child_that_does_not_end_is_ended(empty: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "_mir.py").write_text("import signal; signal.pause()")
-    monkeypatch.setattr(_weights, "__file__", str(tmp_path / "_weights.py"))
-    monkeypatch.setattr(_weights, "_MIR_SECONDS_MAX", 0.5)
+    (tmp_path / "mir_program.py").write_text("import signal; signal.pause()")
+    monkeypatch.setattr(weight_matrices, "__file__", str(tmp_path / "weight_matrices.py"))
+    monkeypatch.setattr(weight_matrices, "_MIR_SECONDS_MAX", 0.5)
     with pytest.raises(Unsupported, match=r"linear weights F8 -> 10/10: MIR has not ended after 0.5 s"):
         prepare("F8", "10/10")
     assert list(empty.iterdir()) == []
 
 
 def test_what_mir_cannot_do_is_said_and_leaves_nothing(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_weights._METHODS, "linear", "nonsense")
+    monkeypatch.setitem(weight_matrices._METHODS, "linear", "nonsense")
     with pytest.raises(Unsupported, match=r"linear weights F8 -> 10/10: MIR ended with .*nonsense"):
         prepare("F8", "10/10")
     assert list(empty.iterdir()) == []
@@ -392,8 +392,8 @@ def test_what_mir_cannot_do_is_said_and_leaves_nothing(empty: Path, monkeypatch:
 def test_a_child_that_dies_is_said(empty: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("import os; os.abort()")
-    monkeypatch.setattr(_weights, "__file__", str(tmp_path / "_weights.py"))
-    program.rename(tmp_path / "_mir.py")
+    monkeypatch.setattr(weight_matrices, "__file__", str(tmp_path / "weight_matrices.py"))
+    program.rename(tmp_path / "mir_program.py")
     with pytest.raises(Unsupported, match="MIR ended with -6"):
         prepare("F8", "10/10")
     assert list(empty.iterdir()) == []
@@ -419,7 +419,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mir_is_not_loaded_here_and_prints_nothing(empty: Path) -> None:
     assert empty.parent == Path(os.environ["JUNCTURA_CACHE"])
     program = (
-        "import sys; from junctura.products._interpolate import prepare; prepare('F8', '10/10');"
+        "import sys; from junctura.products._regrid.interpolate import prepare; prepare('F8', '10/10');"
         "assert not {'mir', 'eckit', 'mirlib'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

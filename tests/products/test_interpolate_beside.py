@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid, points
-from junctura.products._interpolate import to_grid
-from junctura.products._weights import Method
+from junctura.products._input.decoded_field import Field
+from junctura.products._regrid.grids import Grid, grid, points
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._regrid.weight_matrices import Method
 
 interpolate = pytest.importorskip("scipy.interpolate")
 spatial = pytest.importorskip("scipy.spatial")

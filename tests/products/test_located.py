@@ -17,16 +17,16 @@ import pytest
 from outputs_fields import written
 
 from junctura.errors import Error, InvalidArgument, Unsupported
-from junctura.products import _located
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, directions, gaussian_latitudes, grid
-from junctura.products._interpolate import to_grid
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._map.sampling import CellSamples, samples
 from junctura.products._map.seen import view_of
 from junctura.products._operations import Crop, ToGrid, Turn
 from junctura.products._outputs import Output
+from junctura.products._regrid import located_weights
+from junctura.products._regrid.grids import Grid, directions, gaussian_latitudes, grid
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._workers.make_product import Transforms
 
 spatial = pytest.importorskip("scipy.spatial")
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -139,7 +139,7 @@ def _near(kind: str) -> Grid:
 
 def _weights(kind: str, method: str) -> tuple[Grid, Grid, Any]:
     source, target = _field(kind).grid, _near(kind)
-    return source, target, _located.weights(source, target, method)
+    return source, target, located_weights.weights(source, target, method)
 
 
 @pytest.mark.parametrize("kind", _ALL)
@@ -280,7 +280,7 @@ def test_cells_of_a_globe_are_those_of_voronoi(kind: str) -> None:
     places = directions(*source.points())
     _, single = np.unique(places.round(10), axis=0, return_index=True)
     expected = spatial.SphericalVoronoi(places[single], threshold=1e-9).calculate_areas()
-    areas = _located._cells_of(source)[1].duals().areas
+    areas = located_weights._cells_of(source)[1].duals().areas
     assert np.allclose(areas.sum(), 4 * np.pi, rtol=1e-6)
     if len(single) == source.size:
         assert np.allclose(areas[single], expected, rtol=1e-3)
@@ -300,7 +300,7 @@ def test_conservative_means_keep_the_mean(kind: str) -> None:
     if kind in _AROUND:
         half = np.sin(np.radians(np.clip([target.latitudes + 2.5, target.latitudes - 2.5], -90, 90)))
         mean = np.average(made.mean(axis=1), weights=half[0] - half[1])
-        areas = _located._cells_of(source)[1].duals().areas
+        areas = located_weights._cells_of(source)[1].duals().areas
         assert mean == pytest.approx(np.average(field.values, weights=areas), abs=2e-5)
 
 
@@ -315,7 +315,7 @@ def test_a_bay_is_outside() -> None:
     rng = np.random.default_rng(3)
     north, east = rng.uniform(30, 60, 4000), rng.uniform(-20, 20, 4000)
     bay = (north > 40) & (np.abs(east) < 10)
-    cells = _located._Triangles(directions(north[~bay], east[~bay]))
+    cells = located_weights._Triangles(directions(north[~bay], east[~bay]))
     probe = directions(np.array([55.0, 45, 35, 55, 62, 45]), np.array([0.0, 0, 0, 15, 0, 25]))
     assert cells.around(probe)[1].any(axis=1).tolist() == [False, False, True, True, False, False]
 

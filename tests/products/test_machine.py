@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from junctura import _machine
-from junctura.products._crew import automatic
+from junctura import _limits
+from junctura.products._workers.crew import automatic
 
 GIB = 1 << 30
 
@@ -76,21 +76,21 @@ CASES = {
 def test_the_least_limit_counts(tmp_path: Path, case: str) -> None:
     groups, files, cores, memory = CASES[case]
     proc, folder = machine(tmp_path, groups, files)
-    assert (_machine.cores(proc, folder), _machine.memory_bytes(proc, folder)) == (cores, memory)
+    assert (_limits.cores(proc, folder), _limits.memory_bytes(proc, folder)) == (cores, memory)
 
 
 def test_affinity_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     proc, folder = machine(tmp_path, *CASES["v2"][:2])
-    assert _machine.cores(proc, folder) == 2
+    assert _limits.cores(proc, folder) == 2
 
 
 @pytest.mark.parametrize(("cores", "gib", "expected"), [(16, 64, 16), (16, 8, 4), (2, 64, 2), (16, 1, 1), (1, 1, 1)])
 def test_workers_have_a_gibibyte_each_of_the_half_that_is_not_the_pool_s(
     monkeypatch: pytest.MonkeyPatch, cores: int, gib: int, expected: int
 ) -> None:
-    monkeypatch.setattr(_machine, "cores", lambda: cores)
-    monkeypatch.setattr(_machine, "memory_bytes", lambda: gib * GIB)
+    monkeypatch.setattr(_limits, "cores", lambda: cores)
+    monkeypatch.setattr(_limits, "memory_bytes", lambda: gib * GIB)
     assert automatic() == expected
 
 
@@ -98,10 +98,10 @@ def test_what_memory_has_no_room_for_goes_where_temporary_files_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
-    assert _machine.spacious() == Path("/var/tmp")
+    assert _limits.spacious() == Path("/var/tmp")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    assert _machine.spacious() == tmp_path
+    assert _limits.spacious() == tmp_path
 
 
 def test_the_peak_of_a_process_is_its_own() -> None:
@@ -109,7 +109,7 @@ def test_the_peak_of_a_process_is_its_own() -> None:
     ballast = bytearray(os.urandom(1 << 20) * 600)
     program = """
 import subprocess, sys
-from junctura._machine import peak_bytes
+from junctura._limits import peak_bytes
 own = peak_bytes()
 held = bytearray(b"x" * (200 << 20))
 del held

@@ -11,7 +11,7 @@ from outputs_fields import field
 from junctura.products._map.words import _time
 from junctura.products._outputs._cf import time_attributes
 from junctura.products._outputs._meaning import meaning
-from junctura.products._words import canonical, values
+from junctura.products._recipe.mars_words import canonical, values
 
 
 def _base(**about: Any) -> str:

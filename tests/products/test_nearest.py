@@ -8,8 +8,8 @@ import pytest
 from broker_runs import BASE
 
 import junctura
-from junctura.products._nearest import in_words, nearest
-from junctura.products._words import Key
+from junctura.products._input.nearest import in_words, nearest
+from junctura.products._recipe.mars_words import Key
 
 KEY: dict[str, Any] = {"param": "t", "levelist": 850, "step": 6, "number": 1}
 

@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import junctura
-from junctura._yaml import Wrong
-from junctura.products._field import Field
-from junctura.products._formula import formula
-from junctura.products._grid import Grid, grid, points, regular_ll, spectral
+from junctura._document.located_yaml import Wrong
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations import (
     Compute,
     Crop,
@@ -37,6 +35,8 @@ from junctura.products._operations import (
     Window,
     Winds,
 )
+from junctura.products._recipe.formulas import formula
+from junctura.products._regrid.grids import Grid, grid, points, regular_ll, spectral
 from junctura.products._units import canonical, conversion
 
 Floats = npt.NDArray[np.float64]

@@ -17,12 +17,12 @@ import pytest
 from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import spectral
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Ensemble
 from junctura.products._outputs import Output
+from junctura.products._regrid.grids import spectral
+from junctura.products._workers.make_product import Transforms
 
 MARS = {"class": "od", "stream": "enfo", "expver": "0001", "type": "pf"}
 

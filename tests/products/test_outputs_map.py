@@ -15,7 +15,7 @@ from outputs_fields import PLACES, field, with_gap, written
 from PIL import Image
 
 import junctura
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._map import colours, ink
 from junctura.products._map.coast import borders, coastlines
 from junctura.products._map.ink import BRIGHT, DARK, Ink

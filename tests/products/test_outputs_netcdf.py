@@ -15,7 +15,7 @@ import zarr
 from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations import Statistics
 from junctura.products._outputs import Output, zarr_group
 from junctura.products._outputs._cube import Cube, cube

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from outputs_fields import PLACES, field, with_gap, written
 
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs import Output
 
 UTC = dt.timezone.utc

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import junctura
-from junctura.products._patience import END_S, SAY_S, Patience, present
+from junctura.products._input.patience import END_S, SAY_S, Patience, present
 from junctura.workflow._engine.pool import NAME
 
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from outputs_fields import field, written
 
 import junctura
-from junctura._yaml import Wrong
-from junctura.products._field import Field
+from junctura._document.located_yaml import Wrong
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations import Periods
 from junctura.products._outputs import Output
 

@@ -22,10 +22,9 @@ from plan_runs import RNG, SHAPE, by_command, fields, give, leaves_when_read, of
 import junctura
 from junctura.products import Field, Ran, load_all, run
 from junctura.products.__main__ import plan_document
-from junctura.products._decode import decode, decodes
-from junctura.products._grid import regular_gg
+from junctura.products._input.decoding import decode, decodes
+from junctura.products._input.patience import Patience
 from junctura.products._operations import Statistics
-from junctura.products._patience import Patience
 from junctura.products._plan import _schema as schema
 from junctura.products._plan import plan_of
 from junctura.products._plan._flow import Flow
@@ -34,6 +33,7 @@ from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Source
 from junctura.products._plan._run import Inlet, Waiting
 from junctura.products._plan._sinks import Products
+from junctura.products._regrid.grids import regular_gg
 
 
 def test_fields_go_through_actions_into_every_sink(tmp_path: Path) -> None:

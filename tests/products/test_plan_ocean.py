@@ -15,8 +15,8 @@ from plan_runs import Work, through
 
 import junctura
 from junctura.products import Grid, grid
-from junctura.products._decode import decode
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._outputs import Output
 from junctura.products._plan import plan_of
 

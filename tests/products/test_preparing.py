@@ -11,15 +11,16 @@ import pytest
 from broker_runs import BASE, TRUNCATION, broker, grid_message, offer, recipes, spectral_message
 
 import junctura
-from junctura.products import _legendre, _tasks, _weights
-from junctura.products._decode import decode, decodes
-from junctura.products._graph import Graph
-from junctura.products._grid import regular_ll
-from junctura.products._interpolate import prepare, to_grid
-from junctura.products._preparing import Preparing, grid_of
-from junctura.products._spectral import wind
-from junctura.products._tasks import Legendre, Task, Weights
-from junctura.products._worker import Worker
+from junctura.products._broker import task_messages
+from junctura.products._broker.task_graph import Graph
+from junctura.products._broker.task_messages import Legendre, Task, Weights
+from junctura.products._broker.weights_planner import Preparing, grid_of
+from junctura.products._input.decoding import decode, decodes
+from junctura.products._regrid import legendre, weight_matrices
+from junctura.products._regrid.grids import regular_ll
+from junctura.products._regrid.harmonics import wind
+from junctura.products._regrid.interpolate import prepare, to_grid
+from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -56,7 +57,7 @@ OF_U = [Weights("F16", "10/10", "linear", "vector")]
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache in which no weights are, and nothing in memory that tests of before had made."""
     monkeypatch.setenv("JUNCTURA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(_weights, "_kept", type(_weights._kept)(1 << 20))
+    monkeypatch.setattr(weight_matrices, "_kept", type(weight_matrices._kept)(1 << 20))
     return tmp_path / "cache/weights"
 
 
@@ -155,13 +156,13 @@ def test_workers_are_told_once_which_legendre_functions_come(tmp_path: Path) -> 
 
 def test_a_worker_that_was_told_has_the_functions_when_fields_come(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    make = _legendre._batch
+    make = legendre._batch
 
     def counting(truncation: int, *rest: Any) -> Any:
         made.append(truncation)
         return make(truncation, *rest)
 
-    monkeypatch.setattr(_legendre, "_batch", counting)
+    monkeypatch.setattr(legendre, "_batch", counting)
     # A grid that no other test has, for functions are kept.
     on = regular_ll(12, 18)
     for is_wind in (False, True):
@@ -184,13 +185,13 @@ def test_arrays_say_their_grid(tmp_path: Path) -> None:
 
 def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Task] = []
-    write = _tasks.write
+    write = task_messages.write
 
     def writing(task: Any) -> bytes:
         given.append(task)
         return write(task)
 
-    monkeypatch.setattr(_tasks, "write", writing)
+    monkeypatch.setattr(task_messages, "write", writing)
     with junctura.Pool(schema="mars") as pool:
         for number in (1, 2, 3):
             for param in "tu":

@@ -9,9 +9,9 @@ import pytest
 from broker_runs import broker, grid_message, offer
 
 import junctura
-from junctura._asking import joined
+from junctura._selectors import joined
 from junctura.products import Failed, Made
-from junctura.products._questions import Questions
+from junctura.products._input.queries import Questions
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -20,11 +20,11 @@ from outputs_fields import written
 from PIL import Image
 
 from junctura.errors import Error
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Crop, ToGrid
 from junctura.products._outputs import Output, meaning
+from junctura.products._workers.make_product import Transforms
 
 FILES = (
     "era5-levels-corrupted.grib",

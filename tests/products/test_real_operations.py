@@ -18,11 +18,8 @@ import pytest
 from grib_messages import messages
 
 from junctura.errors import Error
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Spectral
-from junctura.products._interpolate import prepare, quantity_of
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import (
     Compute,
     Crop,
@@ -36,7 +33,10 @@ from junctura.products._operations import (
     Units,
     Winds,
 )
-from junctura.products._words import canonical
+from junctura.products._recipe.mars_words import canonical
+from junctura.products._regrid.grids import Spectral
+from junctura.products._regrid.interpolate import prepare, quantity_of
+from junctura.products._workers.make_product import Transforms
 
 pytest.importorskip("scipy")
 pytest.importorskip("mir")

@@ -27,13 +27,13 @@ from outputs_fields import written
 from PIL import Image
 
 from junctura.errors import Error
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import directions
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Crop, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._outputs._output import Format
+from junctura.products._regrid.grids import directions
+from junctura.products._workers.make_product import Transforms
 
 spatial = pytest.importorskip("scipy.spatial")
 # A table of millions of rows takes minutes to be read.

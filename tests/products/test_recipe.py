@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from recipe_texts import asked, recipe
 
 import junctura
-from junctura._yaml import Document, Wrong, documents
-from junctura.products import _schema
+from junctura._document.located_yaml import Document, Wrong, documents
 from junctura.products.__main__ import main
-from junctura.products._names import Template, file_name
-from junctura.products._reading import recipe_of
-from junctura.products._recipe import load_all
-from junctura.products._words import Key, canonical, differing, selectors, values
+from junctura.products._recipe import recipe_schema
+from junctura.products._recipe.definitions import load_all
+from junctura.products._recipe.file_names import Template, file_name
+from junctura.products._recipe.mars_words import Key, canonical, differing, selectors, values
+from junctura.products._recipe.reading import recipe_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/12_products/recipes"
@@ -371,7 +371,7 @@ def test_an_alias_is_the_operation(alias: str, operation: str) -> None:
     written, meant = asked(to, alias), asked(to, operation)
     assert written == meant and written.fingerprint == meant.fingerprint
     assert [one.text for one in written.operations] == [one.text for one in meant.operations]
-    assert _schema.ALIASES.keys() == _schema.OF_ALIASES.keys()
+    assert recipe_schema.ALIASES.keys() == recipe_schema.OF_ALIASES.keys()
     VALIDATOR.validate(yaml.safe_load(f"{{product: p, from: {{param: t}}, do: [{alias}], to: {{{to}}}}}"))
 
 
@@ -694,11 +694,13 @@ def test_keys_are_never_changed_and_compare_by_their_items() -> None:
 
 
 def test_the_published_schema_is_valid_and_what_is_checked() -> None:
-    assert PUBLISHED.read_text() == _schema.text(), "python -m junctura.products._schema > .../recipe.schema.json"
-    jsonschema.Draft202012Validator.check_schema(_schema.schema())
+    assert PUBLISHED.read_text() == recipe_schema.text(), (
+        "python -m junctura.products._recipe.recipe_schema > .../recipe.schema.json"
+    )
+    jsonschema.Draft202012Validator.check_schema(recipe_schema.schema())
 
 
-VALIDATOR = jsonschema.Draft202012Validator(_schema.schema())
+VALIDATOR = jsonschema.Draft202012Validator(recipe_schema.schema())
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -714,7 +716,7 @@ def test_the_examples_are_read(path: Path) -> None:
 def both_agree(value: Any) -> None:
     said = ""
     try:
-        _schema.RECIPE.check(value)
+        recipe_schema.RECIPE.check(value)
     except Wrong as wrong:
         said = str(wrong)
     assert VALIDATOR.is_valid(value) is not bool(said), said

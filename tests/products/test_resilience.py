@@ -15,7 +15,7 @@ from broker_runs import BASE, SERVER, broker, grid_message, heard, program
 
 import junctura
 from junctura.products import Failed, Made
-from junctura.products._decode import decode
+from junctura.products._input.decoding import decode
 
 pytestmark = pytest.mark.timeout(120)
 SWELL = Path(__file__).resolve().parents[2] / "examples/11_swell"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from junctura.errors import InvalidArgument, Unsupported
-from junctura.products import _legendre, _spectral
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, Spectral, grid, spectral
-from junctura.products._spectral import EARTH_RADIUS_M, synthesis, warm, wind
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
+from junctura.products._regrid import harmonics, legendre
+from junctura.products._regrid.grids import Grid, Spectral, grid, spectral
+from junctura.products._regrid.harmonics import EARTH_RADIUS_M, synthesis, warm, wind
 
 _GRIDS = [
     "2/2",
@@ -100,7 +100,7 @@ def test_functions_are_orthonormal_up_to_high_degrees() -> None:
     on = _on(f"F{n}")
     half = np.sin(np.radians(on.latitudes[:n]))
     _, weights = np.polynomial.legendre.leggauss(2 * n)
-    for batch in _legendre.batches("orthonormal", 2 * n - 1, half):
+    for batch in legendre.batches("orthonormal", 2 * n - 1, half):
         for functions in (batch.even, batch.odd):
             products = np.einsum("mkl,ml,l->mk", functions, functions[:, functions.shape[1] // 3], weights[:n])
             there = functions.any(axis=2)
@@ -129,14 +129,14 @@ def test_an_area_has_the_bits_of_the_whole() -> None:
 def test_matrices_that_are_not_kept_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     field, on = _random(63), _on("3/3")
     kept = synthesis(field, on).values
-    monkeypatch.setattr(_legendre, "_KEPT_BYTES_MAX", 1000)
+    monkeypatch.setattr(legendre, "_KEPT_BYTES_MAX", 1000)
     assert (synthesis(field, on).values == kept).all()
 
 
 def test_what_is_warm_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     on = _on("4.5/4.5")
     warm(47, on)
-    monkeypatch.setattr(_legendre, "_made", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(legendre, "_made", lambda *_: pytest.fail("made again"))
     synthesis(_random(47), on)
     synthesis(_random(47), _on("4.5/4.5@45/0/-9/90"))
 
@@ -144,8 +144,8 @@ def test_what_is_warm_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("truncation", [1, 63, 639, 1279, 1900])
 def test_parts_of_points_have_room_whatever_the_truncation(truncation: int) -> None:
     of_a_point = 8 * (truncation + 1) * (truncation + 2) // 2
-    assert 1 <= _spectral._points_at_once(truncation) <= 4096
-    assert _spectral._points_at_once(truncation) * of_a_point <= 64 << 20
+    assert 1 <= harmonics._points_at_once(truncation) <= 4096
+    assert harmonics._points_at_once(truncation) * of_a_point <= 64 << 20
 
 
 def test_many_points_are_taken_in_parts() -> None:

@@ -10,15 +10,15 @@ import grib_messages
 import numpy as np
 import pytest
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument, Unsupported
 from junctura.products import load_all
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import to_grid
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import ToGrid, Turn, Winds
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._workers.make_product import Transforms
 
 _POLE = (-35.0, 15.0)
 

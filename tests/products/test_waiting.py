@@ -19,8 +19,8 @@ from broker_runs import BASE, broker, grid_message, in_background, offer
 
 import junctura
 from junctura.products import load_all
+from junctura.products._broker.run_report import Made, Waits
 from junctura.products._plan import plan_of, run
-from junctura.products._report import Made, Waits
 from junctura.products._view import View
 
 WANTED = """

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
-from junctura._specs import ListOf, Number, Record
-from junctura._yaml import Wrong, documents, nearest, plain, read
+from junctura._document.located_yaml import Wrong, documents, nearest, plain, read
+from junctura._document.validation import ListOf, Number, Record
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 

@@ -290,7 +290,7 @@ def test_lists_as_tables() -> None:
 def test_a_table_of_missing_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("junctura._tables._MISSING_MAX", 100)
+    monkeypatch.setattr("junctura._store.tables._MISSING_MAX", 100)
     with junctura.Pool(schema="free") as pool:
         for number in range(11):
             pool.offer(b"", {"name": str(number), f"own{number}": "x"})

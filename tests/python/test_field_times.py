@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import junctura
 from junctura import field
-from junctura._axes import axis_of, base_times
+from junctura._xarray.cube_axes import axis_of, base_times
 
 eccodes = pytest.importorskip("eccodes")
 xarray = pytest.importorskip("xarray")

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pytest
 
 import junctura
-from junctura import _compare, field
-from junctura.products._decode import decode
+from junctura import field
+from junctura._store import compare
+from junctura.products._input.decoding import decode
 
 eccodes = pytest.importorskip("eccodes")
 xarray = pytest.importorskip("xarray")
@@ -117,7 +118,7 @@ def test_missing_values_are_nan_wherever_values_are_read(tmp_path: Path, case: s
     data = xarray.open_dataset(store.path, engine="junctura")
     _same(data[next(iter(data.data_vars))].values, expected)
     _same(store.list()[0].to_xarray().values, expected)
-    compared = _compare._values(store.list()[0])
+    compared = compare._values(store.list()[0])
     assert compared is not None
     _same(compared.values, expected)
 

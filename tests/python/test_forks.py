@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import junctura
-from junctura import _decoder, _forks, field
+from junctura import _forks, field
+from junctura._grib import decoder_process
 
 ec = pytest.importorskip("eccodes", reason="children decode GRIB")
 # A child that has not ended by then waits for ever: the alarm ends it.
@@ -101,7 +102,7 @@ def test_children_decode_while_threads_do(
 
 def test_children_make_fields_of_products_while_threads_do(busy: Callable[[Callable[[], object]], None]) -> None:
     pytest.importorskip("mir", reason="products need it")
-    from junctura.products._decode import decode
+    from junctura.products._input.decoding import decode
     from junctura.products._outputs import grib2
     from junctura.products._outputs._output import Output
 
@@ -250,7 +251,7 @@ def test_who_is_inside_may_fork() -> None:
 
 def test_a_decoder_ends_with_its_process_whatever_was_forked_while_it_began() -> None:
     payload = message(packingType="grid_jpeg")
-    _decoder._end()
+    decoder_process._end()
     threads = [threading.Thread(target=field.decoded, args=(payload, field.values_of)) for _ in range(3)]
     for thread in threads:
         thread.start()

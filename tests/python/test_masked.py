@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 import junctura
-from junctura.products._field import Field
-from junctura.products._grid import grid
+from junctura.products._input.decoded_field import Field
+from junctura.products._regrid.grids import grid
 from junctura.remap import LonLat, Mesh, Weights, at_times
 
 Array = npt.NDArray[Any]
@@ -178,7 +178,7 @@ def _field(data: Any) -> Array:
 
 def _entries() -> Iterator[str]:
     """What the stubs, and the modules of `aio`, take data by."""
-    for path in [*PACKAGE.glob("*.pyi"), *PACKAGE.glob("aio/*.py"), PACKAGE / "_exchange.py"]:
+    for path in [*PACKAGE.glob("*.pyi"), *PACKAGE.glob("aio/*.py"), PACKAGE / "_array" / "exchange.py"]:
         for kind in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)):
             for call in kind.body:
                 if not isinstance(call, (ast.FunctionDef, ast.AsyncFunctionDef)) or call.name.startswith("_"):

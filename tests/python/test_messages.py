@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import junctura
-from junctura import _decoder, _messages, field
+from junctura import field
+from junctura._grib import checked_messages, decoder_process
 from junctura.errors import Corrupt, InvalidArgument, TooLarge
 
 eccodes = pytest.importorskip("eccodes")
@@ -32,47 +33,47 @@ def made(sample: str, **keys: Any) -> bytes:
 def test_a_decoder_that_crashes_costs_its_message_only() -> None:
     for how in (signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
         with pytest.raises(Corrupt, match=f"its decoder ended: {how.name}"):
-            _decoder.decoded(how, signal.raise_signal)  # type: ignore[arg-type]
-        assert _decoder.decoded(b"abc", len) == 3
+            decoder_process.decoded(how, signal.raise_signal)  # type: ignore[arg-type]
+        assert decoder_process.decoded(b"abc", len) == 3
 
 
 def test_a_decoder_has_a_limit_of_memory() -> None:
     with pytest.raises(TooLarge, match="within 4096 MiB"):
-        _decoder.decoded(5 << 30, bytearray)  # type: ignore[arg-type]
+        decoder_process.decoded(5 << 30, bytearray)  # type: ignore[arg-type]
     with pytest.raises(Corrupt, match="invalid literal"):
-        _decoder.decoded(b"x", int)
+        decoder_process.decoded(b"x", int)
 
 
 def test_no_limit_of_points_is_too_large_for_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    _decoder._end()
-    monkeypatch.setenv(_messages.POINTS_VARIABLE, str(10**18))
-    assert _decoder.decoded(b"abc", len) == 3
-    _decoder._end()
+    decoder_process._end()
+    monkeypatch.setenv(checked_messages.POINTS_VARIABLE, str(10**18))
+    assert decoder_process.decoded(b"abc", len) == 3
+    decoder_process._end()
 
 
 def test_a_decoder_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_decoder, "_SECONDS_MAX", 0)
+    monkeypatch.setattr(decoder_process, "_SECONDS_MAX", 0)
     with pytest.raises(Corrupt, match="more than 0 s"):
-        _decoder.decoded(3600, time.sleep)  # type: ignore[arg-type]
+        decoder_process.decoded(3600, time.sleep)  # type: ignore[arg-type]
     monkeypatch.undo()
-    assert _decoder.decoded(b"abc", len) == 3
+    assert decoder_process.decoded(b"abc", len) == 3
 
 
 def test_a_decoder_imports_nothing_from_the_folder_it_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("junctura", "numpy", "selectors"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
-    _decoder._end()
+    decoder_process._end()
     monkeypatch.chdir(tmp_path)
-    assert _decoder.decoded(b"abc", len) == 3
+    assert decoder_process.decoded(b"abc", len) == 3
 
 
 def test_a_forked_process_has_a_decoder_of_its_own() -> None:
     # Where the link is read, it names the process that reads it.
-    ours = _decoder.decoded(b"/proc/self", os.readlink)
+    ours = decoder_process.decoded(b"/proc/self", os.readlink)
     if (child := os.fork()) == 0:
-        os._exit(_decoder.decoded(b"/proc/self", os.readlink) == ours)
+        os._exit(decoder_process.decoded(b"/proc/self", os.readlink) == ours)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert _decoder.decoded(b"/proc/self", os.readlink) == ours
+    assert decoder_process.decoded(b"/proc/self", os.readlink) == ours
 
 
 @pytest.mark.parametrize("packing", ["grid_jpeg", "grid_second_order"])
@@ -83,7 +84,7 @@ def test_what_nobody_can_check_is_decoded_elsewhere(packing: str) -> None:
     eccodes.codes_set(handle, "packingType", packing)
     message, theirs = bytes(eccodes.codes_get_message(handle)), eccodes.codes_get_values(handle)
     eccodes.codes_release(handle)
-    assert not _messages.announced(message).is_proven
+    assert not checked_messages.announced(message).is_proven
     found, layout = field.decoded(message, field.arranged, has_places=True)
     assert np.array_equal(found.reshape(-1), theirs)
     assert layout.dims == ("latitude", "longitude")
@@ -96,12 +97,12 @@ def test_what_nobody_can_check_is_decoded_elsewhere(packing: str) -> None:
 
 def test_points_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     message = made("regular_ll_pl_grib2")
-    monkeypatch.setenv(_messages.POINTS_VARIABLE, "495")
+    monkeypatch.setenv(checked_messages.POINTS_VARIABLE, "495")
     with pytest.raises(TooLarge, match=r"496 points: at most 495 .*JUNCTURA_GRIB_POINTS_MAX"):
         field.decoded(message, field.values_of)
-    monkeypatch.setenv(_messages.POINTS_VARIABLE, "496")
+    monkeypatch.setenv(checked_messages.POINTS_VARIABLE, "496")
     assert len(field.decoded(message, field.values_of)) == 496
-    monkeypatch.setenv(_messages.POINTS_VARIABLE, "many")
+    monkeypatch.setenv(checked_messages.POINTS_VARIABLE, "many")
     with pytest.raises(InvalidArgument, match="expected a number"):
         field.decoded(message, field.values_of)
 

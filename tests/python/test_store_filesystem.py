@@ -10,7 +10,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import junctura
-from junctura._filesystem import StoreFileSystem, path_of
+from junctura._store.filesystem import StoreFileSystem, path_of
 
 OF_DAY = {"class": "od", "stream": "oper", "date": "2026-11-20", "time": "00:00"}
 FIELD = {**OF_DAY, "type": "fc", "levtype": "pl", "levelist": 500}

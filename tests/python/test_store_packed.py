@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import junctura
-from junctura import _handles
+from junctura._store import object_file
 
 WAVE = np.round(100 * np.sin(np.arange(50_000) / 1000)).astype(np.float32)
 NOISE = np.random.default_rng(1).integers(0, 256, 50_000, dtype=np.uint8)
@@ -144,7 +144,7 @@ for call in (obj.read, obj.map, obj.array, lambda: obj.open().read(1), lambda: o
 
 
 def test_a_file_of_a_large_object_is_verified_without_the_whole(store, monkeypatch):
-    monkeypatch.setattr(_handles, "WHOLE_NBYTES_MAX", 1000)
+    monkeypatch.setattr(object_file, "WHOLE_NBYTES_MAX", 1000)
     for (_, name), found in by_name(store).items():
         expected = (WAVE if name == "wave" else NOISE).tobytes()
         with found.open() as file:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from junctura import _machine
-from junctura._yaml import documents
+from junctura import _limits
+from junctura._document.located_yaml import documents
 from junctura.workflow._spec.check import check_document, check_text, dry_run_text, start_in_words
 from junctura.workflow._spec.reading import workflow_of
 from junctura.workflow._spec.tasks import Start, Workflow
@@ -58,7 +58,7 @@ def workflow(text: str) -> Workflow:
 
 @pytest.fixture(autouse=True)
 def _large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_machine, "memory_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(_limits, "memory_bytes", lambda: 64 << 30)
 
 
 def test_the_graph_is_drawn() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.workflow._spec.graph import Graph
 from junctura.workflow._spec.tasks import Start, Task
 from junctura.workflow._view.graph_drawing import in_columns, rails

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from junctura import _machine
-from junctura._yaml import documents
+from junctura import _limits
+from junctura._document.located_yaml import documents
 from junctura.workflow._spec.check import check_text
 from junctura.workflow._spec.reading import workflow_of
 from junctura.workflow._spec.schema import RESOURCES, START, TASK, WORKFLOW
@@ -19,7 +19,7 @@ FILES = re.findall(r"^workflow: .*?(?=^(?:END|```)$)", PAGE, re.M | re.S)
 
 @pytest.mark.parametrize("text", FILES, ids=lambda text: text.split()[1])
 def test_the_workflows_of_the_guide_are_drawn_as_it_says(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_machine, "memory_bytes", lambda: 16 << 30)
+    monkeypatch.setattr(_limits, "memory_bytes", lambda: 16 << 30)
     (document,) = documents(text.encode(), "guide.yaml")
     assert f"```text\n{check_text(workflow_of(document))}\n```" in PAGE
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import junctura
-from junctura import _machine
-from junctura._yaml import Document, documents
+from junctura import _limits
+from junctura._document.located_yaml import Document, documents
 from junctura.workflow._executors.jobs import Resources
 from junctura.workflow._spec import schema
 from junctura.workflow._spec.reading import is_workflow, load, workflow_in, workflow_of
@@ -62,8 +62,8 @@ tasks:
 @pytest.fixture(autouse=True)
 def _machine_of_8_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 16 GiB."""
-    monkeypatch.setattr(_machine, "cores", lambda: 8)
-    monkeypatch.setattr(_machine, "memory_bytes", lambda: 16 * GIB)
+    monkeypatch.setattr(_limits, "cores", lambda: 8)
+    monkeypatch.setattr(_limits, "memory_bytes", lambda: 16 * GIB)
 
 
 @pytest.fixture

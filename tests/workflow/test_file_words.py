@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from junctura._sizes import bytes_of, seconds_of, shown_bytes, shown_seconds
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
+from junctura._document.sizes import bytes_of, seconds_of, shown_bytes, shown_seconds
 from junctura.workflow._spec.matrix import combinations
 from junctura.workflow._spec.placeholders import (
     as_name,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from junctura._screen import Screen
+from junctura._progress import Screen
 from junctura.workflow._view.status_table import View
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -83,7 +83,7 @@ impl Object {
     /// >>> array.dims, array.name, array.units, array.step.item()
     /// (('lat', 'lon'), 't', 'K', '6')
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        called(slf.py(), ("junctura._labels", "to_xarray", slf), None)
+        called(slf.py(), ("junctura._xarray.label_attributes", "to_xarray", slf), None)
     }
 
     /// An object is held in this process: it is not pickled by itself.
@@ -132,7 +132,7 @@ pub(crate) fn labels<'py>(
     if !arrays(data.py())?.call_method1("is_labelled", (data,))?.extract()? {
         return Ok(None);
     }
-    let labels = module(data.py(), "junctura._labels")?;
+    let labels = module(data.py(), "junctura._xarray.label_attributes")?;
     labels
         .call_method1("given", (data, schema, names()))?
         .extract()

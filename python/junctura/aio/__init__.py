@@ -28,7 +28,7 @@ b 24
 
 """
 
-from junctura._exchange import AsyncExchange as Exchange
+from junctura._array.exchange import AsyncExchange as Exchange
 from junctura.aio._pool import Pool
 from junctura.aio._reading import Follow, Requirement, Subscription
 from junctura.aio._writing import Bundle, Pipeline

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
 
-from junctura import _arrays, _labels, _native
+from junctura import _native
+from junctura._array import numpy_payload
+from junctura._xarray import label_attributes
 from junctura.aio._arrays import ArrayVerbs
 from junctura.aio._board import Deadline, Switchboard, beside, board_of, keeping
 from junctura.aio._reading import Follow, Requirement, Subscription
@@ -321,7 +323,7 @@ class Pool(ArrayVerbs):
             return await self._board.answer(self.blocking._begin_allocate(nbytes, None, None, None))
         if shape is None or nbytes is not None:
             raise InvalidArgument("allocate", "a number of bytes is expected, or a shape with the dtype")
-        length, kind, extents = _arrays.measure(shape, dtype)
+        length, kind, extents = numpy_payload.measure(shape, dtype)
         return await self._board.answer(self.blocking._begin_allocate(length, kind, extents, None))
 
     def pipeline(self, window: int = 64) -> Pipeline:
@@ -554,12 +556,12 @@ class Pool(ArrayVerbs):
     ) -> _Answer[Any] | None:
         """Copies the payload and sends the offer; None: nothing wants it."""
         native = self.blocking
-        if _arrays.is_labelled(data):
+        if numpy_payload.is_labelled(data):
             said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}
-            data, labels = _labels.given(data, native.schema(how.schema), said)
+            data, labels = label_attributes.given(data, native.schema(how.schema), said)
             attributes = {**labels, **(attributes or {})}
         if not isinstance(data, _native.Allocation):
-            array, nbytes, dtype, shape = _arrays.describe(data)
+            array, nbytes, dtype, shape = numpy_payload.describe(data)
             if nbytes > native._inline_max:
                 if how.if_wanted and not await self._board.answer(
                     native._begin_wanted(attributes, how.schema, keywords, True),
@@ -567,7 +569,7 @@ class Pool(ArrayVerbs):
                     return None
                 data = await self._board.answer(native._begin_allocate(nbytes, dtype, shape, bundle))
                 if nbytes <= COPIED_AT_ONCE:
-                    _arrays.fill(data, array)
+                    numpy_payload.fill(data, array)
                 else:
-                    await beside(_arrays.fill, data, array)
+                    await beside(numpy_payload.fill, data, array)
         return native._begin_offer(data, attributes, *how, keywords, bundle)

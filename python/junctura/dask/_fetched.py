@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from junctura import _labels
-from junctura._arrays import own
+from junctura._array.numpy_payload import own
+from junctura._xarray import label_attributes
 
 if TYPE_CHECKING:
     import xarray
@@ -68,7 +68,7 @@ class Fetched:
             Without xarray, or without ecCodes for GRIB: ``pip install 'junctura[grib]'``.
 
         """
-        return _labels.to_xarray(self)
+        return label_attributes.to_xarray(self)
 
     def _payload(self) -> Any:
         held = self._held

@@ -26,7 +26,7 @@ _PARTS = re.compile(rf'{_QUOTED}|[(),]|[^"(),]+')
 
 
 class InPoolFound:
-    """A pool's objects as `junctura._fields` takes those of a store: with columns of attributes."""
+    """A pool's objects as `junctura._xarray.backend` takes those of a store: with columns of attributes."""
 
     def __init__(self, place: InPool, entries: Sequence[Described]) -> None:
         self.place = place

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import needed
 from junctura._native import Listing, Pool, Store
+from junctura._xarray.label_attributes import needed
 from junctura.dask._found import InPoolFound, in_pool
 from junctura.dask._places import Fetch, InPool, InStore, Objects, Place, Reference
 from junctura.errors import InvalidArgument, NotFound
@@ -205,7 +205,7 @@ def _delayed(place: Place, references: Sequence[Reference]) -> list[Delayed]:
 
 def _dataset(place: Place, found: InPoolFound | Listing, partial: bool, dtype: npt.DTypeLike | None) -> xarray.Dataset:
     needed("xarray", "grib")
-    from junctura._fields import _Cubes
+    from junctura._xarray.backend import _Cubes
 
     objects = Objects(place, _references(found))
     dataset = _Cubes(found, objects).dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))

@@ -1,7 +1,7 @@
 """Fields of GRIB messages: the one place where values, coordinates, grids, levels and times are derived from them.
 
 ```text
-  message ── checked (junctura._messages) ── ecCodes ──► Field
+  message ── checked (junctura._grib.checked_messages) ── ecCodes ──► Field
              keys │ values (NaN: missing) │ layout: dims, latitudes, longitudes │ grid │ times │ level │ member │ units
 ```
 The xarray engine, `to_xarray`, Dask, comparisons and products use it. Parts can be had without the others: the engine

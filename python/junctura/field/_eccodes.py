@@ -1,7 +1,7 @@
 """GRIB messages as ecCodes has them open: one thread at a time, after a check of their announced sizes.
 
-`decoded` calls a function with ecCodes and a handle; `junctura._messages` decides whether this process or one that may
-crash does that. The functions of this folder that take ``(eccodes, handle)`` are called so.
+`decoded` calls a function with ecCodes and a handle; `junctura._grib.checked_messages` decides whether this process or
+one that may crash does that. The functions of this folder that take ``(eccodes, handle)`` are called so.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from junctura import _forks, _messages
-from junctura._labels import needed
+from junctura import _forks
+from junctura._grib import checked_messages
+from junctura._xarray.label_attributes import needed
 
 _Looked = TypeVar("_Looked")
 # One thread at a time calls ecCodes.
@@ -46,22 +47,22 @@ def decoded(message: bytes, look: Callable[[Any, int], _Looked], has_places: boo
     Raises
     ------
     Corrupt, TooLarge
-        See `junctura._messages`; or ecCodes cannot read the message.
+        See `junctura._grib.checked_messages`; or ecCodes cannot read the message.
     ImportError
         Without ecCodes: ``pip install 'junctura[grib]'``.
 
     """
-    announced = _messages.announced(message)
+    announced = checked_messages.announced(message)
     if has_places:
         announced = announced._replace(is_proven=announced.is_proven and announced.is_regular)
-    found: _Looked = _messages.decoded_as(announced, message, _looked, look)
+    found: _Looked = checked_messages.decoded_as(announced, message, _looked, look)
     return found
 
 
 def _looked(message: bytes, look: Callable[[Any, int], _Looked]) -> _Looked:
     eccodes = needed("eccodes", "grib")
-    with _ECCODES, _messages.opened(eccodes, message) as handle:
-        _messages.check_places(eccodes, handle, message)
+    with _ECCODES, checked_messages.opened(eccodes, message) as handle:
+        checked_messages.check_places(eccodes, handle, message)
         return look(eccodes, handle)
 
 

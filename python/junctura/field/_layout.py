@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from junctura import _messages
+from junctura._grib import checked_messages
 from junctura.errors import Corrupt
 from junctura.field._eccodes import value_of
 from junctura.field._order import Order, order_of
@@ -69,12 +69,12 @@ def layout_of(eccodes: Any, handle: int) -> Layout:
 
     """
     points = eccodes.codes_get_size(handle, "values")
-    _messages.limit(points)
+    checked_messages.limit(points)
     kind = value_of(eccodes, handle, "gridType", str) or "unknown"
     if kind.endswith("sh"):
         return Layout(("coefficient",), (points,), {})
     if kind.endswith("gg"):
-        _messages.limit_parallels(eccodes.codes_get(handle, "N"))
+        checked_messages.limit_parallels(eccodes.codes_get(handle, "N"))
     order = order_of(eccodes, handle)
     if kind in _WITH_AXES:
         return _with_axes(eccodes, handle, kind, order, points)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura import _messages
+from junctura._grib import checked_messages
 from junctura._native import _simple_points, _unpack
 from junctura.field._eccodes import decoded
 
@@ -50,7 +50,7 @@ def values_of_simple(message: bytes, dtype: npt.DTypeLike = np.float64) -> Array
     points = _simple_points(message)
     if points is None:
         return None
-    _messages.limit(points)
+    checked_messages.limit(points)
     values = np.empty(points, dtype if np.dtype(dtype) in _UNPACKED else np.float64)
     _unpack(message, values)
     return values

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from junctura._labels import needed
-from junctura.products._broker import Broker
-from junctura.products._field import Field
-from junctura.products._grid import Grid, Spectral, grid
+from junctura._xarray.label_attributes import needed
+from junctura.products._broker.broker import Broker
+from junctura.products._broker.run_report import Failed, Made, Report
+from junctura.products._input.decoded_field import Field
 from junctura.products._plan import Plan, Ran, run
-from junctura.products._recipe import Recipe, load_all
-from junctura.products._report import Failed, Made, Report
+from junctura.products._recipe.definitions import Recipe, load_all
+from junctura.products._regrid.grids import Grid, Spectral, grid
 
 if TYPE_CHECKING:
     from junctura.products._map.sheet import sheet

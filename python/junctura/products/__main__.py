@@ -19,17 +19,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from junctura._screen import counted, say, status_of, status_of_error
+from junctura._progress import counted, say, status_of, status_of_error
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
-from junctura.products._crew import Started, load
+from junctura.products._input.field_source import is_served
+from junctura.products._input.patience import END_S
 from junctura.products._map.ranges import doubts, has_range, prepare, range_of
 from junctura.products._outputs._parameters import is_known
-from junctura.products._patience import END_S
 from junctura.products._plan import plan_of
-from junctura.products._recipe import UNKNOWN
-from junctura.products._source import is_served
+from junctura.products._recipe.definitions import UNKNOWN
 from junctura.products._view import View
+from junctura.products._workers.crew import Started, load
 
 _POOL = "unix:default"
 # So many of what failed are shown; --json has all.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from junctura._yaml import nearest
+from junctura._document.located_yaml import nearest
 from junctura.errors import InvalidArgument
-from junctura.products._floats import Floats
+from junctura.products._regrid.floats import Floats
 
 # Powers of metre, kilogram, second, kelvin and geopotential metre.
 _Powers = tuple[int, int, int, int, int]

@@ -7,8 +7,8 @@ from types import TracebackType
 
 from typing_extensions import Self
 
-from junctura._screen import Screen, bar
-from junctura.products._report import Failed, Made, Waits
+from junctura._progress import Screen, bar
+from junctura.products._broker.run_report import Failed, Made, Waits
 
 _WIDTH = 30
 _EVERY_S = 0.1

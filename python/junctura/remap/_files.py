@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import needed
+from junctura._xarray.label_attributes import needed
 from junctura.errors import Corrupt, InvalidArgument, Io, NotFound, Unsupported
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura._arrays import array_of, with_mask
+from junctura._array.numpy_payload import array_of, with_mask
 from junctura.errors import InvalidArgument
 
 Floats = npt.NDArray[np.float64]

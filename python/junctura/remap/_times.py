@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura import _native
-from junctura._arrays import array_of
+from junctura._array.numpy_payload import array_of
 from junctura.errors import InvalidArgument
 
 Array = npt.NDArray[Any]

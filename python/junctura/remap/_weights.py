@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura import _native
-from junctura._arrays import array_of, with_mask
+from junctura._array.numpy_payload import array_of, with_mask
 from junctura.errors import InvalidArgument
 from junctura.remap import _compute, _files
 from junctura.remap._grids import Grid, shape_of

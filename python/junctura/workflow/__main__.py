@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from junctura._screen import say, status_of
+from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument
 from junctura.workflow._engine.run import Ran, run
 from junctura.workflow._executors.choice import executors

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from junctura._screen import say, status_of
+from junctura._progress import say, status_of
 from junctura.errors import Error, Io
 from junctura.workflow._record.history import read
 from junctura.workflow._timeline.page import page

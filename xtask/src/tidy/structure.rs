@@ -10,8 +10,7 @@ const METHODS: usize = 80;
 /// Types with more.
 const LARGE_TYPES: [(&str, usize); 2] = [("junctura-pool Core", 252), ("junctura Pool", 96)];
 /// Folders with more than [`FOLDER_FILES`] sources.
-const FULL_FOLDERS: [(&str, usize); 3] = [
-    ("python/junctura/products", 47),
+const FULL_FOLDERS: [(&str, usize); 2] = [
     ("crates/junctura-python/src", 39),
     ("python/junctura/products/_map", 18),
 ];

@@ -1,4 +1,4 @@
-//! Arrays in chunks: of Dask's, and of xarray's that Dask is behind. Python does it (`junctura._chunks`).
+//! Arrays in chunks: of Dask's, and of xarray's that Dask is behind. Python does it (`junctura._array.dask_chunks`).
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -70,7 +70,7 @@ impl Pool {
             let name: String = name.extract()?;
             all.set_item(name.strip_suffix('_').unwrap_or(&name), value)?;
         }
-        module(py, "junctura._chunks")?.call_method1("offer", (slf, data, all, options))?;
+        module(py, "junctura._array.dask_chunks")?.call_method1("offer", (slf, data, all, options))?;
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl Pool {
         let element = array.element().to_string();
         let found = (object.key(), object.schema().name(), layout, element, attributes);
         let how = if xarray { "demand_xarray" } else { "demand" };
-        let lazy = module(py, "junctura._chunks")?.call_method1(how, (slf, found, chunks))?;
+        let lazy = module(py, "junctura._array.dask_chunks")?.call_method1(how, (slf, found, chunks))?;
         // It was looked at, and not had.
         py.detach(|| array.give_back()).or_raise(py)?;
         Ok(lazy)

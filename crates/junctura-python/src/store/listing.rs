@@ -144,7 +144,7 @@ impl Listing {
     /// >>> store.list().to_arrow().select(["sequence", "_length"]).to_pylist()
     /// [{'sequence': 7, '_length': 2}]
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        module(slf.py(), "junctura._tables")?.call_method1("listing_to_arrow", (slf,))
+        module(slf.py(), "junctura._store.tables")?.call_method1("listing_to_arrow", (slf,))
     }
 
     /// to_pandas()
@@ -161,7 +161,7 @@ impl Listing {
     /// ImportError
     ///     Without pandas and pyarrow: ``pip install 'junctura[pandas,arrow]'``.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        module(slf.py(), "junctura._tables")?.call_method1("listing_to_pandas", (slf,))
+        module(slf.py(), "junctura._store.tables")?.call_method1("listing_to_pandas", (slf,))
     }
 
     /// to_xarray(**options)
@@ -184,7 +184,7 @@ impl Listing {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, pyo3::types::PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        called(slf.py(), ("junctura._labels", "dataset", slf), options)
+        called(slf.py(), ("junctura._xarray.label_attributes", "dataset", slf), options)
     }
 
     /// How many keys both have, and how they differ: what it is, the key, and of each side an object or attributes.

@@ -238,7 +238,7 @@ impl Stored {
     #[pyo3(signature = (*, verified=true))]
     fn open<'py>(slf: &Bound<'py, Self>, verified: bool) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("junctura._handles")?
+            .import("junctura._store.object_file")?
             .call_method1("opened", (slf, verified))
     }
 
@@ -293,7 +293,7 @@ impl Stored {
     /// ImportError
     ///     Without xarray (`pip install 'junctura[xarray]'`), or, for GRIB, without ecCodes (`'junctura[grib]'`).
     fn to_xarray<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        called(slf.py(), ("junctura._labels", "to_xarray", slf), None)
+        called(slf.py(), ("junctura._xarray.label_attributes", "to_xarray", slf), None)
     }
 
     /// All of its bytes, with a buffer.

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from junctura.products._floats import Floats
+from junctura.products._regrid.floats import Floats
 
 Line: TypeAlias = tuple[Floats, Floats]
 _FILE = Path(__file__).with_name("coast.npz")

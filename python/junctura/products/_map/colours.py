@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
-from junctura.products._floats import Floats
+from junctura.products._regrid.floats import Floats
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 SIZE = 1024

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from junctura._native import _blend
-from junctura.products._cache import Bounded
 from junctura.products._map.coast import Line, Scale, borders, coastlines
 from junctura.products._map.projection import View
+from junctura.products._workers.cache import Bounded
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from junctura.products._field import Field
-from junctura.products._floats import Floats
-from junctura.products._header import STATED
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.header_keys import STATED
 from junctura.products._map import colours
 from junctura.products._map.scale import Scale, scale
 from junctura.products._map.styles import Style, can_convert, style_of
 from junctura.products._outputs._meaning import Meaning
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import parameter
+from junctura.products._regrid.floats import Floats
 from junctura.products._units import conversion, unit
 
 # More lines would be a surface, and none is drawn.

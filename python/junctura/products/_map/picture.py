@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from junctura.products._field import Field
-from junctura.products._grid import Grid
+from junctura.products._input.decoded_field import Field
 from junctura.products._map import colours, ink, isolines
 from junctura.products._map.looks import Look, look_of
 from junctura.products._map.page import Page, draw_bar, letter_edges, letter_head, samples_of
@@ -25,6 +24,7 @@ from junctura.products._map.themes import THEMES
 from junctura.products._map.words import legend, title, when
 from junctura.products._outputs._meaning import meaning
 from junctura.products._outputs._output import Output, Theme
+from junctura.products._regrid.grids import Grid
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]

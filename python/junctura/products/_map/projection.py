@@ -18,8 +18,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from junctura.products._floats import Floats
 from junctura.products._outputs._output import Projection
+from junctura.products._regrid.floats import Floats
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 # Length of the parallel and its distance from the equator, every five degrees from there to the pole.

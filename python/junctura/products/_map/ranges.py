@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from junctura.products._field import Field
-from junctura.products._grid import Grid
+from junctura.products._input.decoded_field import Field
 from junctura.products._map.scale import ends
 from junctura.products._map.styles import Style, can_convert, style_of
 from junctura.products._operations import Compute, Crop, Ensemble, ToGrid, Units, Winds
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import units_of
-from junctura.products._recipe import Recipe
+from junctura.products._recipe.definitions import Recipe
+from junctura.products._recipe.mars_words import Value
+from junctura.products._regrid.grids import Grid
 from junctura.products._units import conversion, unit
-from junctura.products._words import Value
 
 # A range is taken for one in other units where so little of it has values of the field, and so much those of the style.
 _BESIDE, _WITHIN = 0.05, 0.5

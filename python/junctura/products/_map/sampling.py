@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from junctura.products._cache import Bounded
-from junctura.products._floats import Floats
-from junctura.products._grid import Grid
-from junctura.products._located import around
 from junctura.products._map.projection import Mask, View
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid
+from junctura.products._regrid.located_weights import around
+from junctura.products._workers.cache import Bounded
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.intp]

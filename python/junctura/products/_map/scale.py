@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from junctura.products._floats import Floats
+from junctura.products._regrid.floats import Floats
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 3.0, 4.0, 5.0)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
-from junctura.products._floats import Floats
-from junctura.products._grid import Grid
 from junctura.products._map.projection import View
 from junctura.products._outputs._output import Output
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid
 
 # Making a map takes some 130 bytes for each.
 PIXELS_MAX = 16_000_000

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from junctura._specs import Either, ListOf, Number, Record, Spec, Text, Word
-from junctura._yaml import Document, Wrong, at, documents, read
+from junctura._document.located_yaml import Document, Wrong, at, documents, read
+from junctura._document.validation import Either, ListOf, Number, Record, Spec, Text, Word
 from junctura.errors import InvalidArgument
 from junctura.products._map.colours import NAMES
 from junctura.products._outputs._output import SCALES, no_distance, not_upwards

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from junctura._yaml import Wrong, nearest
+from junctura._document.located_yaml import Wrong, nearest
 from junctura.errors import InvalidArgument
-from junctura.products._field import Field
-from junctura.products._floats import Floats
-from junctura.products._grid import Grid
-from junctura.products._schema import WORDS
-from junctura.products._words import Key
+from junctura.products._input.decoded_field import Field
+from junctura.products._recipe.mars_words import Key
+from junctura.products._recipe.recipe_schema import WORDS
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 # What tells one field from another: words of MARS, and what operations have said of it.

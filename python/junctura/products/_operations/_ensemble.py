@@ -19,10 +19,10 @@ import numpy as np
 from junctura._native import _ensemble
 from junctura.errors import InvalidArgument
 from junctura.field import member_of
-from junctura.products._field import Field
-from junctura.products._floats import Floats
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations._base import Operation, Transform, check_alike, grouped, listed
-from junctura.products._words import of_object
+from junctura.products._recipe.mars_words import of_object
+from junctura.products._regrid.floats import Floats
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from junctura._yaml import Wrong, at
+from junctura._document.located_yaml import Wrong, at
 from junctura.errors import InvalidArgument
 from junctura.field import Step
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations._base import Operation, Transform, grouped, listed
 from junctura.products._operations._covering import Frame, Part, lacking
 from junctura.products._operations._steps import reduced
 from junctura.products._outputs._meaning import meaning
-from junctura.products._words import Key, Value, seconds_since, values
+from junctura.products._recipe.mars_words import Key, Value, seconds_since, values
 
 _KINDS = ("mean", "min", "max", "sum")
 _EPOCH = dt.datetime(1970, 1, 1)

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument
-from junctura.products import _grid
-from junctura.products._coordinates import located
-from junctura.products._field import Field
-from junctura.products._grid import Grid, Spectral, check_area
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.grid_coordinates import located
 from junctura.products._operations._base import (
     Method,
     Operation,
@@ -27,8 +25,10 @@ from junctura.products._operations._base import (
     grouped,
     renamed,
 )
-from junctura.products._schema import EDGES
-from junctura.products._turning import ALONG_GRID, PAIRS, turned
+from junctura.products._recipe.recipe_schema import EDGES
+from junctura.products._regrid import grids
+from junctura.products._regrid.grids import Grid, Spectral, check_area
+from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS, turned
 
 # What is in the text of an operation only where it is asked for: others have the text that they had before.
 _LATER = ("coordinates", "axes")
@@ -47,7 +47,7 @@ class ToGrid(Operation):
     places
         Names of its points, where these have names; fields get them as the attribute ``places``.
     coordinates
-        A file with the places of the points of unstructured grids; see `junctura.products._coordinates`.
+        A file with the places of the points of unstructured grids; see `junctura.products._input.grid_coordinates`.
     axes
         In place of a file, the parameters of fields of latitude and longitude on the same grid.
 
@@ -113,7 +113,7 @@ class ToGrid(Operation):
         if len(set(known)) < len(known):
             twice = next(name for index, name in enumerate(known) if name in known[:index])
             raise Wrong(f'two places have the name "{twice}"')
-        grid = _grid.points((point["latitude"], point["longitude"]) for point in points)
+        grid = grids.points((point["latitude"], point["longitude"]) for point in points)
         return cls(grid.name, method, names if known else ())
 
 
@@ -125,7 +125,7 @@ def _by_degrees(value: Any) -> str:
         return ""
     if len(numbers) < len(steps) or len(steps) > 2:
         raise Wrong("expected places, or the degrees between columns and between rows as [0.5, 0.25]")
-    return _grid.regular_ll(numbers[0], numbers[-1]).name
+    return grids.regular_ll(numbers[0], numbers[-1]).name
 
 
 def _name_of(value: Any) -> str:
@@ -136,13 +136,13 @@ def _name_of(value: Any) -> str:
     if value["type"] == "regular_ll":
         steps = value["resolution"]
         dlon, dlat = steps if isinstance(steps, list) else (steps, steps)
-        return _grid.regular_ll(dlon, dlat).name
+        return grids.regular_ll(dlon, dlat).name
     return f"{'F' if value['type'] == 'regular_gg' else 'N'}{value['n']}"
 
 
 def as_grid(name: str) -> Grid:
     """The grid of a name, which is not that of a spectral field."""
-    found = _grid.grid(name)
+    found = grids.grid(name)
     if isinstance(found, Spectral):
         raise InvalidArgument(f"grid {name}", "fields are brought to grids, and this is a truncation")
     return found

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.field import Step, step_of
-from junctura.products._field import Field
-from junctura.products._floats import Floats
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
 from junctura.products._operations._covering import Frame, Part, check_covered, distances, long
-from junctura.products._words import Value, canonical, span_of, step_at
+from junctura.products._recipe.mars_words import Value, canonical, span_of, step_at
+from junctura.products._regrid.floats import Floats
 
 # Of the fields in a window, with what GRIB calls the type of their step.
 _REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {

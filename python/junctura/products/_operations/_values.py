@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products import _units
-from junctura.products._field import Field
-from junctura.products._floats import Floats
-from junctura.products._formula import formula
-from junctura.products._header import STATED
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.header_keys import STATED
 from junctura.products._operations._base import (
     Operation,
     Transform,
@@ -25,6 +23,8 @@ from junctura.products._operations._base import (
     listed,
     renamed,
 )
+from junctura.products._recipe.formulas import formula
+from junctura.products._regrid.floats import Floats
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from junctura.errors import InvalidArgument
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs import _place
 from junctura.products._outputs._meaning import Meaning, meaning
 from junctura.products._outputs._output import Format, Output

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura.products._field import Field
-from junctura.products._grid import Grid
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._meaning import Meaning, comment
 from junctura.products._outputs._parameters import parameter
+from junctura.products._regrid.grids import Grid
 
 CONVENTIONS = "CF-1.11"
 _PROCESSES = {"avg": "mean", "accum": "sum", "max": "maximum", "min": "minimum"}

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.errors import InvalidArgument
-from junctura.products._field import Field
-from junctura.products._grid import Grid
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cf import counted, data_attributes, level_attributes, made_by, time_attributes, unit_of
 from junctura.products._outputs._meaning import Meaning, hours, meaning, places, step_text
+from junctura.products._regrid.grids import Grid
 
 Array: TypeAlias = npt.NDArray[Any]
 _AXES = ("realization", "time", "level")

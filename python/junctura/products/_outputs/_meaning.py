@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from junctura.errors import InvalidArgument
 from junctura.field import Step, step_of
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from junctura import _forks
-from junctura._labels import needed
-from junctura.products._cache import answered
-from junctura.products._field import Field
+from junctura._xarray.label_attributes import needed
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._quiet import quiet
-from junctura.products._words import number_of
+from junctura.products._recipe.mars_words import number_of
+from junctura.products._workers.cache import answered
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._meaning import Meaning, comment, meaning, places, step_text
-from junctura.products._schema import IDENTITY
+from junctura.products._recipe.recipe_schema import IDENTITY
 
 # Words that have columns of their own, or are told by those.
 _TOLD = ("date", "time", "step", "number", "levelist", "param")

@@ -8,7 +8,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._table import rows_of
 

@@ -23,7 +23,7 @@ The base time of a hindcast is that of its `hdate`; the `date` of MARS is then t
 templates of members have: `grib_get -m` shows both.
 
 What the header of the message said that MARS has no words for is kept: who made it and how, the local section, the
-ends of a layer, and types of level that have no name here (see `junctura.products._header`).
+ends of a layer, and types of level that have no name here (see `junctura.products._input.header_keys`).
 
 Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
@@ -40,20 +40,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from junctura import _forks
-from junctura._labels import needed
 from junctura._native import _with_values
+from junctura._xarray.label_attributes import needed
 from junctura.errors import InvalidArgument
-from junctura.products._cache import answered
-from junctura.products._field import Field
-from junctura.products._floats import Floats
-from junctura.products._grid import Grid, grid, stating
-from junctura.products._header import keys_of, local_of, sections_of, surfaces_of, with_local
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.header_keys import keys_of, local_of, sections_of, surfaces_of, with_local
 from junctura.products._outputs._meaning import Meaning, meaning, step_text
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import has_units, key_of, parameter, set_key
 from junctura.products._outputs._quiet import quiet
-from junctura.products._turning import ALONG_GRID
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid, grid, stating
+from junctura.products._regrid.vector_rotation import ALONG_GRID
 from junctura.products._units import Conversion, conversion
+from junctura.products._workers.cache import answered
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from junctura._labels import needed
-from junctura.products._field import Field
+from junctura._xarray.label_attributes import needed
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cube import Cube, Variable, cube
 from junctura.products._outputs._output import Output
 

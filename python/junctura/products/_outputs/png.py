@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from junctura._labels import needed
+from junctura._xarray.label_attributes import needed
 from junctura.errors import InvalidArgument
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._output import Output
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"

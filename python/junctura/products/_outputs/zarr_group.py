@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from junctura._labels import needed
-from junctura.products._field import Field
+from junctura._xarray.label_attributes import needed
+from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cube import Array, Variable, cube
 from junctura.products._outputs._output import Output
 

@@ -9,20 +9,20 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from junctura._yaml import Wrong, at
+from junctura._document.located_yaml import Wrong, at
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
-from junctura.products._decode import decode
-from junctura.products._field import Field
-from junctura.products._floats import Floats
-from junctura.products._grid import Grid, grid
-from junctura.products._interpolate import to_grid
-from junctura.products._make import Transforms
-from junctura.products._names import Template
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decode
 from junctura.products._operations import Operation, masked
 from junctura.products._outputs import Output
 from junctura.products._outputs.grib2 import made
 from junctura.products._plan._item import Item
-from junctura.products._words import Value, of_object
+from junctura.products._recipe.file_names import Template
+from junctura.products._recipe.mars_words import Value, of_object
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.interpolate import to_grid
+from junctura.products._workers.make_product import Transforms
 
 
 class Action(Protocol):

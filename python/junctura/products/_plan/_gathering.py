@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import Error, InvalidArgument
-from junctura.products._field import Field
-from junctura.products._grid import Spectral
-from junctura.products._make import Transforms
+from junctura.products._input.decoded_field import Field
 from junctura.products._operations import Compute, Operation, Statistics, Turn, Window, Winds, telling
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
-from junctura.products._turning import ALONG_GRID, PAIRS
-from junctura.products._words import Key, Value, canonical, end_of, span_of
+from junctura.products._recipe.mars_words import Key, Value, canonical, end_of, span_of
+from junctura.products._regrid.grids import Spectral
+from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS
+from junctura.products._workers.make_product import Transforms
 
 
 class OverSteps(Each):

@@ -10,8 +10,8 @@ import numpy as np
 
 import junctura
 from junctura.errors import Corrupt, InvalidArgument
-from junctura.products._decode import field_of
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import field_of
 
 _PIECES = b"junctura-array 1\n"
 
@@ -89,7 +89,7 @@ class Item:
         Raises
         ------
         InvalidArgument, Corrupt, Unsupported
-            See `junctura.products._decode.field_of`.
+            See `junctura.products._input.decoding.field_of`.
 
         """
         if self._field is None:

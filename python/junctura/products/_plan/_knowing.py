@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.products import _units
 from junctura.products._outputs._parameters import is_known, units_of
-from junctura.products._words import values
+from junctura.products._recipe.mars_words import values
 
 # Units of parameters that are no powers of others.
 _OTHERS = ("psu", "degree", "degrees", "degree true", "mol", "sr", "dbz", "du", "dobson", "bq")

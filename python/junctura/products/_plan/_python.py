@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.errors import Error, InvalidArgument
-from junctura.products._field import Field
+from junctura.products._input.decoded_field import Field
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura._yaml import Document, Wrong, at, read
+from junctura._document.located_yaml import Document, Wrong, at, read
 from junctura.errors import Error, InvalidArgument
 from junctura.products._map.styles import load
-from junctura.products._names import Template
 from junctura.products._operations import READERS, Compute, FollowingSteps, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (
@@ -31,9 +30,10 @@ from junctura.products._plan._knowing import Known
 from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
 from junctura.products._plan._sinks import Archive, File, Offer, Products
-from junctura.products._recipe import Recipe, load_all
-from junctura.products._schema import ALIASES
-from junctura.products._words import values
+from junctura.products._recipe.definitions import Recipe, load_all
+from junctura.products._recipe.file_names import Template
+from junctura.products._recipe.mars_words import values
+from junctura.products._recipe.recipe_schema import ALIASES
 
 
 @dataclass(frozen=True)

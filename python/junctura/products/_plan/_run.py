@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products._departures import Departures
-from junctura.products._patience import END_S, Patience, Present, present
+from junctura.products._broker.run_report import Waits
+from junctura.products._input.field_source import opened
+from junctura.products._input.patience import END_S, Patience, Present, present
+from junctura.products._input.producer_liveness import Departures
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Places, Plan, Source
 from junctura.products._plan._unfinished import Unfinished
-from junctura.products._report import Waits
-from junctura.products._source import opened
 
 _WINDOW = 64
 # So often one cause is told with the field that it is about.

@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Any
 
-from junctura._specs import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
-from junctura.products._schema import FORMATS, OF_ALIASES, OPERATIONS, OVER_STEPS_ONLY, VALUES
+from junctura._document.validation import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
+from junctura.products._recipe.recipe_schema import FORMATS, OF_ALIASES, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
 # Operations of recipes that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")

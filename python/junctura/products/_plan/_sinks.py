@@ -10,16 +10,16 @@ from typing import Any
 
 import junctura
 from junctura.errors import InvalidArgument, Io, Unavailable
-from junctura.products._broker import Broker
-from junctura.products._names import Template, file_name
+from junctura.products._broker.broker import Broker
+from junctura.products._broker.run_report import Report
+from junctura.products._input.array_tags import bare, tagged
 from junctura.products._operations import telling
 from junctura.products._outputs import Output, write
 from junctura.products._plan._actions import Each, Select
 from junctura.products._plan._item import Item
-from junctura.products._recipe import Recipe
-from junctura.products._report import Report
-from junctura.products._tags import bare, tagged
-from junctura.products._words import Key, canonical
+from junctura.products._recipe.definitions import Recipe
+from junctura.products._recipe.file_names import Template, file_name
+from junctura.products._recipe.mars_words import Key, canonical
 
 _FIELDS = "plan-fields"
 

@@ -22,7 +22,7 @@ from typing import Any
 from typing_extensions import Self
 
 import junctura
-from junctura._asking import either, together
+from junctura._selectors import either, together
 from junctura.errors import Closed, Disconnected, Error, InvalidSelector, Unavailable
 from junctura.workflow._engine import events as ev
 from junctura.workflow._executors.jobs import Ended, Executor, Job

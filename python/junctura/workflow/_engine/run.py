@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura import _machine
+from junctura import _limits
 from junctura.errors import Conflict, Error, InvalidArgument, Io
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
@@ -121,7 +121,7 @@ class Run:
         told: Callable[[Line], None] | None = None,
     ) -> None:
         self.workflow, self.folder, self.executors = workflow, folder.resolve(), executors
-        self._cores = parallel or workflow.parallel or _machine.cores()
+        self._cores = parallel or workflow.parallel or _limits.cores()
         self._is_resumed = resume
         self._told = told
         self._events: queue.SimpleQueue[ev.Event] = queue.SimpleQueue()
@@ -151,7 +151,7 @@ class Run:
             self._record = stack.enter_context(Record(self.folder, is_resumed=self._is_resumed))
             past = self._record.past(self.workflow.name) if self._is_resumed else None
             self._end_left(past)
-            self._engine = Engine(self.workflow, self._cores, past, _machine.memory_bytes())
+            self._engine = Engine(self.workflow, self._cores, past, _limits.memory_bytes())
             self._reach_pool(stack)
             self._note("run", self._heading())
             self._do(self._engine.begin())

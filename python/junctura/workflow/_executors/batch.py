@@ -25,8 +25,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from junctura._labels import needed
-from junctura._yaml import nearest
+from junctura._document.located_yaml import nearest
+from junctura._xarray.label_attributes import needed
 from junctura.errors import Closed, InvalidArgument
 from junctura.workflow._executors.jobs import Ended, Job, Resources, Running
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from junctura._sizes import shown_bytes, shown_seconds
+from junctura._document.sizes import shown_bytes, shown_seconds
 from junctura.workflow._spec.placeholders import Value, displayed, written
 from junctura.workflow._spec.tasks import PoolWanted, Start, Task, Workflow
 from junctura.workflow._view.graph_drawing import in_columns, rails

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from junctura._yaml import Wrong, nearest
+from junctura._document.located_yaml import Wrong, nearest
 from junctura.workflow._engine.engine_state import waits_in_pool
 from junctura.workflow._spec.placeholders import words
 from junctura.workflow._spec.tasks import Task

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from junctura._ranges import number, written_out
-from junctura._specs import shown
-from junctura._yaml import Wrong, at, nearest
+from junctura._document.located_yaml import Wrong, at, nearest
+from junctura._document.ranges import number, written_out
+from junctura._document.validation import shown
 from junctura.workflow._spec.placeholders import RESERVED, Value, escaped, words, written
 from junctura.workflow._spec.schema import TASKS_MAX
 

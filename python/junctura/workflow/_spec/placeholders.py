@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from junctura._specs import shown
-from junctura._yaml import Wrong, nearest
+from junctura._document.located_yaml import Wrong, nearest
+from junctura._document.validation import shown
 
 Value: TypeAlias = "str | int | float | bool"
 

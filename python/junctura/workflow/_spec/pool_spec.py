@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from junctura import Schema, Selector, _machine
-from junctura._sizes import bytes_of, shown_bytes
-from junctura._yaml import Wrong, at, nearest
+from junctura import Schema, Selector, _limits
+from junctura._document.located_yaml import Wrong, at, nearest
+from junctura._document.sizes import bytes_of, shown_bytes
 from junctura.errors import Error, InvalidSelector
 from junctura.workflow._spec.tasks import PoolWanted
 
@@ -71,7 +71,7 @@ def meeting(said: Any, folder: Path) -> Meeting:
     if "memory" in said:
         with at("memory"):
             memory = bytes_of(said["memory"])
-            if memory > (most := _machine.memory_bytes()):
+            if memory > (most := _limits.memory_bytes()):
                 raise Wrong(f"{shown_bytes(memory)} are more than the {shown_bytes(most)} of this machine")
     name = said.get("schema", "mars")
     with at("schema"):

@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from junctura._yaml import Wrong
+from junctura._document.located_yaml import Wrong
 from junctura.workflow._spec.placeholders import displayed, escaped, words
 
 _OURS = {"python": (sys.executable,), "junctura": (sys.executable, "-m", "junctura")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from junctura._yaml import Document, Wrong, at, read
+from junctura._document.located_yaml import Document, Wrong, at, read
 from junctura.errors import InvalidArgument
 from junctura.workflow._spec.graph import Graph
 from junctura.workflow._spec.pool_spec import meeting

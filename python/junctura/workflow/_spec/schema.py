@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
-from junctura._sizes import BYTES_PATTERN, SECONDS_PATTERN
-from junctura._specs import Either, Flag, ListOf, Number, Record, Spec, Table, Text, Word
+from junctura._document.sizes import BYTES_PATTERN, SECONDS_PATTERN
+from junctura._document.validation import Either, Flag, ListOf, Number, Record, Spec, Table, Text, Word
 
 TASKS_MAX = 100_000
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from junctura import _machine
-from junctura._sizes import bytes_of, seconds_of, shown_bytes
-from junctura._yaml import Wrong, at
+from junctura import _limits
+from junctura._document.located_yaml import Wrong, at
+from junctura._document.sizes import bytes_of, seconds_of, shown_bytes
 from junctura.workflow._executors.jobs import Resources
 from junctura.workflow._spec import programs
 from junctura.workflow._spec.matrix import Values, combinations
@@ -66,8 +66,8 @@ class Setting:
     def of(cls, said: dict[str, Any], folder: Path, meeting: Meeting | None) -> Setting:
         cores, whose = said.get("parallel"), "`parallel` allows"
         if cores is None:
-            cores, whose = _machine.cores(), "this machine has"
-        return cls(folder, meeting, said.get("executor", "local"), cores, whose, _machine.memory_bytes())
+            cores, whose = _limits.cores(), "this machine has"
+        return cls(folder, meeting, said.get("executor", "local"), cores, whose, _limits.memory_bytes())
 
 
 class Kind:

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from typing_extensions import Self
 
-from junctura._screen import Screen, bar
+from junctura._progress import Screen, bar
 from junctura.workflow._view.text_format import clean, count, last_lines, seconds
 
 _COLUMNS = ("waiting", "ready", "running", "done", "failed")

@@ -1,4 +1,4 @@
-//! The values of objects whose bytes are not the same, which Python decodes (`python/junctura/_pairs.py`): what fields and arrays mean is
+//! The values of objects whose bytes are not the same, which Python decodes (`python/junctura/_store/compare_values.py`): what fields and arrays mean is
 //! known there.
 //!
 //! The program is there before anything is compared: nobody reads two stores to hear that there is no package.
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, no_python};
 
-const MODULE: &str = "junctura._pairs";
+const MODULE: &str = "junctura._store.compare_values";
 
 /// Whether values are compared, and when they are the same.
 #[derive(Args, Debug)]

@@ -1,0 +1,1 @@
+"""Arrays as payloads: in NumPy, in chunks, and exchanged step by step."""

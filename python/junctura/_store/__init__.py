@@ -1,0 +1,1 @@
+"""Views of a store: files, a file system, tables, and the comparison of two listings."""

@@ -1,0 +1,225 @@
+"""Lists of objects as tables: pandas and Arrow.
+
+Loaded when it is first needed, and so are the packages that it needs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from junctura import _native
+from junctura._xarray.label_attributes import needed
+from junctura.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    Listed: TypeAlias = _native.Described | _native.Object
+
+# Missing values of all columns together: objects may have names of attributes of their own.
+_MISSING_MAX = 1 << 27
+# Names of the columns that are no attributes.
+_OURS = ("key", "version", "nbytes", "schema")
+
+
+def _moment(text: str) -> datetime.datetime:
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    moment = datetime.datetime.fromisoformat(whole).replace(tzinfo=datetime.timezone.utc)
+    return moment.replace(microsecond=int(fraction[:6].ljust(6, "0"))) if fraction else moment
+
+
+def _date(text: str) -> datetime.date:
+    return datetime.datetime.strptime(text, "%Y%m%d").date()
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, (int, decimal.Decimal)) else value
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {"timestamp": _moment, "date": _date, "decimal": _number}
+_PANDAS = {
+    "integer": "Int64",
+    "decimal": "Float64",
+    "float": "Float64",
+    "bool": "boolean",
+    "date": "datetime64[s]",
+    "timestamp": "datetime64[us, UTC]",
+}
+
+
+class _Columns:
+    """The columns of a table: those of the key first, in the order of the schema."""
+
+    def __init__(self, objects: Iterable[Listed], attributes: Iterable[str] | None) -> None:
+        self.chosen = None if attributes is None else frozenset(attributes)
+        self.missing = 0
+        self.kinds: dict[str, str] = {}
+        self.columns: dict[str, list[Any]] = {}
+        self.ours: dict[str, list[Any]] = {name: [] for name in _OURS}
+        schemas: dict[int, tuple[Any, dict[str, str]]] = {}
+        self.keys: list[str] = []
+        for at, one in enumerate(objects):
+            schema = one.schema
+            number = hash(schema)
+            if number not in schemas:
+                schemas[number] = (schema, schema.attributes)
+                self.keys += [name for name in schema.key_attributes if name not in self.keys]
+            kinds = schemas[number][1]
+            for name, value in one.attributes.items():
+                if self.chosen is not None and name not in self.chosen:
+                    continue
+                self._add(at, name, value, kinds.get(name, "string"))
+            self.ours["key"].append(one.key)
+            self.ours["version"].append(str(one.version))
+            self.ours["nbytes"].append(getattr(one, "nbytes", None))
+            self.ours["schema"].append(schema.name)
+        count = len(self.ours["key"])
+        for column in self.columns.values():
+            self._pad(column, count)
+        order = [*(name for name in self.keys if name in self.columns)]
+        order += [name for name in self.columns if name not in self.keys]
+        self.columns = {name: self.columns[name] for name in order}
+
+    def _add(self, at: int, name: str, value: Any, kind: str) -> None:
+        column = self.columns.setdefault(name, [])
+        if self.kinds.setdefault(name, kind) != kind:
+            # Two schemas disagree: as text.
+            self.kinds[name] = "string"
+        self._pad(column, at)
+        column.append(value)
+
+    def _pad(self, column: list[Any], count: int) -> None:
+        lacking = count - len(column)
+        self.missing += lacking
+        if self.missing > _MISSING_MAX:
+            cause = f"{len(self.columns)} attributes and more than {_MISSING_MAX} missing values: choose attributes="
+            raise LimitExceeded("table", cause)
+        column.extend([None] * lacking)
+
+    def typed(self) -> Iterable[tuple[str, str, list[Any]]]:
+        """Names, types and values of all columns."""
+        for name, column in self.columns.items():
+            kind = self.kinds[name]
+            read = _READERS.get(kind)
+            values = column if read is None else [None if value is None else read(value) for value in column]
+            # An attribute that is called like one of ours keeps its name.
+            yield name, kind, values
+        for name, column in self.ours.items():
+            kind = "integer" if name == "nbytes" else "string"
+            yield (f"{name}_" if name in self.columns else name), kind, column
+
+
+def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pandas.DataFrame:
+    """Objects as a table of pandas: a row each, a column for each attribute.
+
+    Parameters
+    ----------
+    objects : iterable of Entry, Described or Object
+        What `Pool.list` returns, say.
+    attributes : iterable of str, optional
+        The attributes that become columns; by default all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The attributes of the key come first, in its order, then the others, then ``key``, ``version``, ``nbytes`` and
+        ``schema``. Integers, decimals, floats and bools are such columns, dates and timestamps are times, the rest
+        is text as `Object.attributes` gives it. Where an attribute is not given there is a missing value.
+
+    Raises
+    ------
+    ImportError
+        Without pandas: ``pip install 'junctura[pandas]'``.
+    LimitExceeded
+        More than 134,217,728 missing values: the objects have many attributes that others lack.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="record") as pool:
+    ...     for number in range(3):
+    ...         version = pool.offer(bytes(number), collection="c", producer="p", sequence=number)
+    ...     frame = junctura.to_pandas(pool.list())
+    >>> frame[["producer", "sequence", "nbytes"]].sum(numeric_only=True)
+    sequence    3
+    nbytes      3
+    dtype: Int64
+
+    """
+    module = needed("pandas", "pandas")
+    columns = {}
+    for name, kind, values in _Columns(objects, attributes).typed():
+        columns[name] = module.Series(values, dtype=_PANDAS.get(kind, "object" if "list" in kind else "str"))
+    frame: pandas.DataFrame = module.DataFrame(columns)
+    return frame
+
+
+def to_arrow(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pyarrow.Table:
+    """Objects as a table of Arrow: as `to_pandas`.
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow: ``pip install 'junctura[arrow]'``.
+    LimitExceeded
+        As there.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="record") as pool:
+    ...     version = pool.offer(b"12", collection="c", producer="p", sequence=7)
+    ...     junctura.to_arrow(pool.list()).select(["sequence", "nbytes"]).to_pylist()
+    [{'sequence': 7, 'nbytes': 2}]
+
+    """
+    arrow = needed("pyarrow", "arrow")
+    types = {
+        "integer": arrow.int64(),
+        "decimal": arrow.float64(),
+        "float": arrow.float64(),
+        "bool": arrow.bool_(),
+        "date": arrow.date32(),
+        "timestamp": arrow.timestamp("us", tz="UTC"),
+    }
+    names, arrays = [], []
+    for name, kind, values in _Columns(objects, attributes).typed():
+        scalar = kind.removeprefix("list of ")
+        # Items of lists of times stay texts.
+        of = (
+            types.get(scalar, arrow.string())
+            if scalar == kind or scalar not in ("date", "timestamp")
+            else arrow.string()
+        )
+        if scalar == "decimal" and scalar != kind:
+            values = [None if one is None else [_number(item) for item in one] for one in values]
+        names.append(name)
+        arrays.append(arrow.array(values, of if scalar == kind else arrow.list_(of)))
+    table: pyarrow.Table = arrow.table(arrays, names=names)
+    return table
+
+
+def listing_to_arrow(listing: _native.Listing) -> pyarrow.Table:
+    """See `Listing.to_arrow`."""
+    table: pyarrow.Table = needed("pyarrow", "arrow").table(listing)
+    return table
+
+
+def listing_to_pandas(listing: _native.Listing) -> pandas.DataFrame:
+    """See `Listing.to_pandas`."""
+    arrow, module = needed("pyarrow", "arrow"), needed("pandas", "pandas")
+    table = listing_to_arrow(listing)
+    for at, field in enumerate(table.schema):
+        if arrow.types.is_decimal(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(arrow.float64()))
+    types = {
+        arrow.int64(): module.Int64Dtype(),
+        arrow.uint64(): module.UInt64Dtype(),
+        arrow.uint32(): module.UInt32Dtype(),
+        arrow.float64(): module.Float64Dtype(),
+        arrow.bool_(): module.BooleanDtype(),
+    }
+    frame: pandas.DataFrame = table.to_pandas(types_mapper=types.get, date_as_object=False)
+    return frame

@@ -1,0 +1,215 @@
+"""Arrays with labels: what xarray's mean as attributes, what attributes mean to xarray, and GRIB as arrays.
+
+Loaded when it is first needed, and so are the packages that it needs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura import _forks
+from junctura._array.numpy_payload import Labelled, own
+from junctura._forks import needed as needed
+from junctura._xarray import label_container
+from junctura.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    import xarray
+
+    from junctura._native import Listing, Object, Schema, Stored
+    from junctura.dask import Fetched
+
+Array = npt.NDArray[Any]
+# What these say is in the array itself.
+_OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
+# What keeps all labels of an array, where they fit.
+LABELS = "labels"
+# Of a payload with labels behind its array.
+CONTENT_TYPE = "application/vnd.junctura.labelled"
+# An attribute of an array that has one of these names means something else.
+_OF_THE_PAYLOAD = {"dtype", "shape", "dims", "content_type", LABELS}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+# Words of selectors.
+_RESERVED = {"to", "by", "and", "or", "not", "exists"}
+# Of what an object may have, labels that no schema declares take at most this much.
+_LABELS_MAX = 40
+_LABELS_BYTES_MAX = 16 * 1024
+
+
+def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array | Labelled, dict[str, Any]]:
+    """What is offered of an array of xarray's, and the attributes that its labels give.
+
+    All labels are kept: in the attribute ``labels`` where the schema takes it and they fit, else behind the array. The
+    plain ones are attributes of the object, too, as far as the schema takes them and nobody has said them.
+    """
+    taken = label_container.taken(data)
+    attributes = attributes_of(data, schema, names)
+    if taken.text is not None and _keeps(schema, names, taken.text):
+        return taken.values, {**attributes, LABELS: taken.text}
+    if "content_type" not in names and _takes(schema, "content_type"):
+        attributes["content_type"] = CONTENT_TYPE
+    return taken.whole, attributes
+
+
+def kept(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
+    """The attributes that keep all labels of an array whose payload has no place for them.
+
+    Raises
+    ------
+    InvalidArgument
+        They do not fit, or the schema does not take them.
+
+    """
+    text = label_container.labels_text(data)
+    if not _keeps(schema, names, text):
+        large = [str(name) for name, coordinate in data.coords.items() if coordinate.ndim]
+        cause = (
+            f"schema {schema.name} has no attribute {LABELS}"
+            if not _takes(schema, LABELS) or LABELS in names
+            else f"they take {len(text)} bytes ({', '.join(large)}), of at most {label_container.TEXT_BYTES_MAX}"
+        )
+        remedy = "drop what is not needed (data.drop_vars), or offer data.data and keep the labels elsewhere"
+        raise InvalidArgument("data", f"the labels of an array in chunks are attributes: {cause}: {remedy}")
+    return {**attributes_of(data, schema, names), LABELS: text}
+
+
+def _keeps(schema: Schema, names: Collection[str], text: str) -> bool:
+    return LABELS not in names and _takes(schema, LABELS) and len(text) <= label_container.TEXT_BYTES_MAX
+
+
+def _takes(schema: Schema, name: str) -> bool:
+    return schema.attributes.get(name, "string" if schema.is_open else "") == "string"
+
+
+def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
+    """The plain labels of an array as attributes, which selectors find: as many as an object may have."""
+    types = schema.attributes
+    found: dict[str, Any] = {}
+    room = _LABELS_BYTES_MAX
+
+    def add(name: str, value: Any) -> None:
+        nonlocal room
+        if name in names or name in found:
+            return
+        value = _plain(value, types.get(name, "string"))
+        has_room = schema.is_open and len(found) < _LABELS_MAX and _fits(name, value, room)
+        if value is None or (name not in types and not has_room):
+            return
+        found[name] = value
+        room -= len(name) + len(str(value))
+
+    for name, value in _labels(data):
+        add(name, value)
+    if "unit" in types and "units" in data.attrs:
+        add("unit", data.attrs["units"])
+    return found
+
+
+def _labels(data: Any) -> Iterator[tuple[str, Any]]:
+    """What is said of an array: its dimensions and name, then what its user noted."""
+    if data.dims:
+        yield "dims", "/".join(str(dim) for dim in data.dims)
+    if data.name is not None:
+        yield "name", str(data.name)
+    for name, value in data.attrs.items():
+        if name not in _OF_THE_PAYLOAD:
+            yield str(name), value
+    for name, coordinate in data.coords.items():
+        if not coordinate.ndim and name not in _OF_THE_PAYLOAD:
+            yield str(name), coordinate.values[()]
+
+
+def _fits(name: str, value: Any, room: int) -> bool:
+    """Whether an attribute that the schema does not declare may have this name and value."""
+    text = str(value)
+    is_name = _NAME.fullmatch(name) is not None and name.lower() not in _RESERVED
+    return is_name and text.isprintable() and len(text.encode()) <= min(label_container.TEXT_BYTES_MAX, room)
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """A value as an attribute takes it; None for what none can hold."""
+    if isinstance(value, np.datetime64):
+        moment = value.astype("datetime64[us]").item()
+        # NaT, and years that Python lacks.
+        if not isinstance(moment, datetime.datetime):
+            return None
+        return moment.date() if kind == "date" else f"{moment.isoformat()}Z"
+    if isinstance(value, np.timedelta64):
+        length = value.astype("timedelta64[us]").item()
+        return length if isinstance(length, datetime.timedelta) else None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)) and kind == "string":
+        return json.dumps(value)
+    return value if isinstance(value, (str, bool, int, float)) else None
+
+
+@_forks.passage()
+def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
+    """See `Listing.to_xarray`."""
+    module = needed("xarray", "xarray")
+    opened: xarray.Dataset = module.open_dataset(
+        listing, engine=_forks.imported("junctura._xarray.backend").Fields, **options
+    )
+    return opened
+
+
+@_forks.passage()
+def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
+    """See `Object.to_xarray`."""
+    # It imports this module.
+    from junctura import field
+
+    attributes = obj.attributes
+    payload = obj._payload() if hasattr(obj, "_payload") else obj
+    if (array := label_container.read(payload, attributes.get(LABELS))) is not None:
+        return array
+    message = None if "dtype" in attributes else field.message_of(payload)
+    if message is None:
+        return labelled(_own(payload, attributes, getattr(obj, "schema", None)), attributes)
+    found = field.field_of(message, attributes)
+    return _labelled(found.values, attributes, list(found.layout.dims), field.coordinates_of(found))
+
+
+def _own(payload: Any, attributes: dict[str, Any], schema: Schema | None) -> Array:
+    """The array that a payload is, as its attributes say."""
+    is_silent = schema is not None and not schema.is_open and "dtype" not in schema.attributes
+    return own(payload, attributes.get("dtype"), attributes.get("shape"), schema.name if schema and is_silent else None)
+
+
+def labelled(values: Any, attributes: dict[str, Any]) -> xarray.DataArray:
+    """An array with the labels that attributes say."""
+    if label_container.is_text(attributes.get(LABELS)):
+        return label_container.restored(label_container.parsed(attributes[LABELS]), values)
+    return _labelled(values, attributes, dims_of(attributes, values.ndim), {})
+
+
+def dims_of(attributes: dict[str, Any], count: int) -> list[str]:
+    """What the dimensions of an array are called."""
+    named = str(attributes.get("dims", "")).split("/")
+    return named if len(named) == count and all(named) else [f"dim_{at}" for at in range(count)]
+
+
+def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: dict[str, Any]) -> xarray.DataArray:
+    module = needed("xarray", "xarray")
+    for name, value in attributes.items():
+        if name not in _OF_THE_ARRAY and not isinstance(value, list):
+            # What is along a dimension has the name.
+            coords.setdefault(f"{name}_" if name in dims else name, value)
+    units = attributes.get("units", attributes.get("unit"))
+    more = {name: value for name, value in attributes.items() if isinstance(value, list) and name != "shape"}
+    array: xarray.DataArray = module.DataArray(
+        values,
+        dims=dims,
+        coords=coords,
+        name=attributes.get("name", attributes.get("shortName", attributes.get("param"))),
+        attrs={**({"units": units} if units is not None else {}), **more},
+    )
+    return array

@@ -1,0 +1,272 @@
+"""Which work products share: every input is decoded once, every transform of it is done once.
+
+```text
+  input ──grid──> array ──┬──────────────> product            an input is an object that a recipe asks for
+                          ├──units──> array ──> product       an array is what operations make of one input,
+  input ──grid──> array ──┴──────────────> product                or of a pair of them (winds)
+                                                              a product gathers arrays, and does what is left to do
+```
+Broker and workers build the same graph of the same recipes, and so name its nodes and products by their numbers. It
+knows nothing of processes and pools: what arrives, what was made and what failed is told to it, and it says what can be
+done next.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from junctura._document.located_yaml import Wrong
+from junctura.products._operations import Operation, Winds
+from junctura.products._recipe.definitions import Recipe, Wanted
+from junctura.products._recipe.mars_words import Key, Value, canonical, number_of
+
+
+@dataclass
+class Node:
+    """Fields that several products may need: an input as it is decoded, or what an operation makes of its parents."""
+
+    number: int
+    key: Key | None
+    operation: Operation | None = None
+    parents: tuple[int, ...] = ()
+    children: list[int] = field(default_factory=list)
+    products: list[int] = field(default_factory=list)
+    # How many pairs and products that are not made yet wait for it to be kept; else it is made in passing.
+    uses: int = 0
+    is_kept: bool = False
+    # Of a pair: that it is being made, or that nobody waits for it any more.
+    is_settled: bool = False
+    # The object that came, by its pool's key; why there is none.
+    source: str | None = None
+    failure: str | None = None
+
+    @property
+    def is_pair(self) -> bool:
+        return len(self.parents) > 1
+
+
+@dataclass
+class Product:
+    """A file to be made, of these nodes' fields."""
+
+    number: int
+    wanted: Wanted
+    nodes: tuple[int, ...]
+    # The nodes that are not there yet.
+    waiting: set[int]
+    is_done: bool = False
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What can be done now: pairs to be transformed, products to be made."""
+
+    pairs: tuple[int, ...] = ()
+    products: tuple[int, ...] = ()
+
+
+class Graph:
+    """All inputs, arrays and products of some recipes.
+
+    Parameters
+    ----------
+    recipes
+        Their order numbers the nodes.
+
+    """
+
+    def __init__(self, recipes: Sequence[Recipe]) -> None:
+        self.nodes: list[Node] = []
+        self.products: list[Product] = []
+        self._inputs: dict[Key, int] = {}
+        self._made: dict[tuple[Any, ...], int] = {}
+        # How many products are neither made nor given up.
+        self.left = 0
+        # By parameter those that ask for other fields than the ones before.
+        self._askers: dict[Value, list[Recipe]] = defaultdict(list)
+        # The numbers of parameters by which recipes ask, by the identifiers of ecCodes.
+        self._numbers: dict[str, set[Value]] = defaultdict(set)
+        for asker in {tuple(recipe.sources()): recipe for recipe in recipes}.values():
+            for param in dict(asker.words)["param"]:
+                self._askers[param].append(asker)
+                if (number := number_of(param)) is not None:
+                    self._numbers[str(number)].add(param)
+        for recipe in recipes:
+            for wanted in recipe.wanted():
+                self._add(recipe, wanted)
+        self.left = len(self.products)
+
+    def _add(self, recipe: Recipe, wanted: Wanted) -> None:
+        number, nodes = len(self.products), self._shared(recipe, wanted.inputs)
+        self.products.append(Product(number, wanted, tuple(nodes), set(nodes)))
+        for node in set(nodes):
+            self.nodes[node].products.append(number)
+            self.nodes[node].uses += 1
+
+    def _shared(self, recipe: Recipe, inputs: Iterable[Key]) -> list[int]:
+        """What becomes of inputs by what is done first, with each alone or in pairs."""
+        nodes: list[int] = []
+        pairs: dict[Key, list[int]] = defaultdict(list)
+        left: dict[Key, tuple[Operation, ...]] = {}
+        for key in inputs:
+            operations = recipe.prefix(key)
+            at = next((at for at, operation in enumerate(operations) if isinstance(operation, Winds)), None)
+            node = self._chain(operations[:at], (self._input(key),))
+            if at is None:
+                nodes.append(node)
+                continue
+            both = Key({word: value for word, value in key.items() if word != "param"})
+            pairs[both].append(node)
+            left[both] = operations[at:]
+        return nodes + [self._chain(left[both], tuple(parents)) for both, parents in pairs.items()]
+
+    def _chain(self, operations: Iterable[Operation], nodes: tuple[int, ...]) -> int:
+        for operation in operations:
+            nodes = (self._operate(operation, nodes),)
+        return nodes[0]
+
+    def _input(self, key: Key) -> int:
+        if key not in self._inputs:
+            self._inputs[key] = self._node(Node(len(self.nodes), key))
+        return self._inputs[key]
+
+    def _operate(self, operation: Operation, parents: tuple[int, ...]) -> int:
+        name = (operation.text, parents)
+        if name not in self._made:
+            self._made[name] = self._node(Node(len(self.nodes), None, operation, parents))
+            for parent in parents:
+                self.nodes[parent].children.append(self._made[name])
+                # A pair is made when both are kept; what comes of one alone is made when that is.
+                self.nodes[parent].uses += len(parents) > 1
+        return self._made[name]
+
+    def _node(self, node: Node) -> int:
+        self.nodes.append(node)
+        return node.number
+
+    def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
+        """The inputs that an object of these attributes is; as in selectors, parameters have numbers, too."""
+        try:
+            param = canonical("param", attributes["param"])
+        except (KeyError, Wrong):
+            return []
+        names = {param, *self._numbers.get(str(attributes.get("paramId")), ())}
+        keys = {recipe.key({**attributes, "param": name}) for name in names for recipe in self._askers.get(name, [])}
+        return sorted(self._inputs[key] for key in keys if key is not None and key in self._inputs)
+
+    def kept_of(self, inputs: Iterable[int]) -> list[int]:
+        """What is to be kept when these inputs are decoded: what comes of them alone, and others wait for."""
+        return [node.number for node in self.below(inputs) if node.uses]
+
+    def last_of(self, inputs: Iterable[int]) -> list[int]:
+        """The open products that wait for nothing but what comes of these inputs alone, and that no other one needs."""
+        nodes = {node.number: node for node in self.below(inputs) if node.uses == 1}
+        products = dict.fromkeys(product for node in nodes.values() for product in node.products)
+        return [number for number in products if self.is_open(number) and nodes.keys() >= self.products[number].waiting]
+
+    def root(self, number: int) -> int:
+        """The input or the pair that a node comes of alone."""
+        while len(self.nodes[number].parents) == 1:
+            (number,) = self.nodes[number].parents
+        return number
+
+    def below(self, nodes: Iterable[int]) -> Iterator[Node]:
+        """These, and what comes of them alone; parents first."""
+        left = list(nodes)
+        while left:
+            node = self.nodes[left.pop(0)]
+            yield node
+            left += [child for child in node.children if not self.nodes[child].is_pair]
+
+    def keep(self, nodes: Iterable[int]) -> Ready:
+        """These are there now."""
+        pairs, products = [], []
+        for node in map(self.nodes.__getitem__, nodes):
+            if node.is_kept:
+                continue
+            node.is_kept = True
+            children = [child for child in map(self.nodes.__getitem__, node.children) if child.is_pair]
+            pairs += [child.number for child in children if self._is_pair_ready(child)]
+            products += [number for number in node.products if self._got(self.products[number], node.number)]
+        return Ready(tuple(pairs), tuple(products))
+
+    def _is_pair_ready(self, pair: Node) -> bool:
+        if pair.is_settled or not all(self.nodes[parent].is_kept for parent in pair.parents):
+            return False
+        pair.is_settled = True
+        return True
+
+    @staticmethod
+    def _got(product: Product, node: int) -> bool:
+        product.waiting.discard(node)
+        return not product.waiting and not product.is_done and product.failure is None
+
+    def use(self, nodes: Iterable[int]) -> list[int]:
+        """One of those that waited for these has got them; returns those that nobody waits for any more."""
+        free = []
+        for node in map(self.nodes.__getitem__, nodes):
+            node.uses -= 1
+            if node.uses == 0:
+                free.append(node.number)
+        return free
+
+    def done(self, product: int) -> list[int]:
+        """A product is made; returns the nodes that nobody waits for any more."""
+        self.products[product].is_done = True
+        return self._settle(self.products[product])
+
+    def fail(self, product: int, cause: str) -> list[int]:
+        """A product cannot be made; returns the nodes that nobody waits for any more."""
+        self.products[product].failure = cause
+        return self._settle(self.products[product])
+
+    def _settle(self, product: Product) -> list[int]:
+        self.left -= 1
+        free, left = self.use(set(product.nodes)), list(product.nodes)
+        while left:
+            node = self.nodes[left.pop()]
+            left += node.parents
+            if node.is_pair and not node.is_settled and not self.kept_of([node.number]):
+                node.is_settled = True
+                free += self.use(node.parents)
+        return free
+
+    def fail_node(self, node: int, cause: str) -> list[int]:
+        """Fields that cannot be had; returns the products that cannot be made for that."""
+        self.nodes[node].failure = cause
+        failed: set[int] = set()
+        left = [node]
+        while left:
+            one = self.nodes[left.pop()]
+            failed.update(number for number in one.products if self.is_open(number))
+            left += one.children
+        return sorted(failed)
+
+    def is_open(self, number: int) -> bool:
+        """Whether a product is neither made nor given up."""
+        product = self.products[number]
+        return not product.is_done and product.failure is None
+
+    def open(self) -> list[Product]:
+        """The products that are neither made nor given up."""
+        return [product for product in self.products if self.is_open(product.number)]
+
+    def inputs_of(self, product: int) -> list[int]:
+        """The inputs of a product, in its order."""
+        keys = self.products[product].wanted.inputs
+        return [self._inputs[key] for key in keys]
+
+    def missing(self, product: Product) -> list[Key]:
+        """The inputs that a product waits for."""
+        found, left = [], sorted(product.waiting)
+        while left:
+            node = self.nodes[left.pop(0)]
+            if node.parents:
+                left += node.parents
+            elif node.source is None and node.key is not None and node.key not in found:
+                found.append(node.key)
+        return found

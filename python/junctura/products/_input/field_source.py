@@ -1,0 +1,137 @@
+"""The pool that fields come from: one that is served, or for a store alone a private one that has its schemas."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+
+import junctura
+from junctura._selectors import joined
+from junctura.errors import Error, InvalidArgument, InvalidSelector, NotFound, Unavailable
+from junctura.products._broker.run_report import Waits
+from junctura.products._input.patience import SAY_S
+
+Told = Callable[[Waits], None]
+
+
+def is_served(url: str) -> bool:
+    """Whether a server answers at an address."""
+    try:
+        junctura.Pool(url).close()
+    except (junctura.Unavailable, junctura.NotFound):
+        return False
+    return True
+
+
+def opened(
+    url: str | None,
+    store: str | None,
+    name: str,
+    selectors: Iterable[str],
+    *,
+    start: bool = False,
+    waits: Told | None = None,
+) -> junctura.Pool:
+    """The pool, with the store behind it.
+
+    Parameters
+    ----------
+    url
+        Of the pool; None: the store is all there is.
+    store
+        Its folder or URL.
+    name
+        What the run calls itself there.
+    selectors
+        Which fields are asked for.
+    start
+        Whether to start a server for this user where none runs.
+    waits
+        Is called where the store has not answered for a while.
+
+    Raises
+    ------
+    InvalidArgument
+        The store has such fields of a schema that the pool lacks, and which nobody finds through it.
+    Error
+        There is no such pool, or no such store, or it cannot be read.
+
+    """
+    if store is None:
+        if url is None:
+            raise InvalidArgument("pool", "there is neither a pool nor a store that fields could come from")
+        return _served(url, None, name, start=start)
+    line = f"waits for the store {store}, which has not answered for {SAY_S:.0f} s"
+    return _patient(lambda: _opened(url, store, name, selectors, start=start), line, waits)
+
+
+def _opened(url: str | None, store: str, name: str, selectors: Iterable[str], *, start: bool) -> junctura.Pool:
+    with _kept(store) as kept:
+        if url is None:
+            return junctura.Pool(schema=[schema.to_yaml() for schema in kept.schemas], name=name, store=store)
+        pool = _served(url, store, name, start=start)
+        _check(pool, store, kept, selectors)
+        return pool
+
+
+def _patient(call: Callable[[], junctura.Pool], line: str, waits: Told | None) -> junctura.Pool:
+    """The result of a call in a thread, so that Ctrl-C ends the wait for it; what takes long is said by `line`."""
+    future: Future[junctura.Pool] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="opens a store", daemon=True).start()
+    if wait([future], SAY_S).not_done and waits is not None:
+        waits(Waits((line,), True))
+    return future.result()
+
+
+def _served(url: str, store: str | None, name: str, *, start: bool) -> junctura.Pool:
+    try:
+        return junctura.Pool(url, name=name, store=store, start=start)
+    except Unavailable as error:
+        if not url.startswith("unix:"):
+            raise
+        remedy = "leave --pool out to use the store alone, or" if store else "begin with the producer, or"
+        raise Unavailable(error.subject, f"{error.cause}: {remedy} start one: junctura serve {url}") from None
+
+
+def _kept(store: str) -> junctura.Store:
+    try:
+        return junctura.Store(store)
+    except NotFound as error:
+        raise NotFound(f"store {store}", f"there is no store here ({error.subject}: {error.cause})") from None
+    except Error as error:
+        raise type(error)(f"store {store}", f"{error.subject}: {error.cause}") from None
+
+
+def _check(pool: junctura.Pool, store: str, kept: junctura.Store, selectors: Iterable[str]) -> None:
+    known = {schema.name for schema in pool.schemas}
+    lacking = {schema.name for schema in kept.schemas} - known
+    if not lacking:
+        return
+    for selector in joined(sorted(set(selectors))):
+        if name := _found(kept, selector, lacking):
+            cause = f'{store} has such fields of the schema "{name}", which the pool at {pool.url} does not have'
+            remedy = (
+                f"leave --pool out to use the store alone, or serve a pool with that schema: junctura schema show "
+                f"{name} --store {store} > {name}.yaml; junctura serve URL --schema {name}.yaml"
+            )
+            pool.close()
+            raise InvalidArgument("--behind", f"{cause}: {remedy}")
+
+
+def _found(store: junctura.Store, selector: str, schemas: set[str]) -> str | None:
+    try:
+        listed = store.list(selector)
+    except InvalidSelector:
+        return None
+    except Error:
+        # The store is damaged, say: what can be read of it is, and what cannot is named where it is missing.
+        return None
+    return next((stored.schema.name for stored in listed if stored.schema.name in schemas), None)

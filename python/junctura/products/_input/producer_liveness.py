@@ -1,0 +1,93 @@
+"""When the last of some producers has left: then nothing more comes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+from collections.abc import Sequence
+from types import TracebackType
+
+from typing_extensions import Self
+
+import junctura
+from junctura.products._broker.task_messages import BROKER, WORKER
+
+
+class Departures:
+    """Watches who joins a pool and who leaves it.
+
+    Parameters
+    ----------
+    pool
+        Where.
+    names
+        Of the producers; ``*`` stands for anything. Without names, nobody is waited for.
+
+    """
+
+    def __init__(self, pool: junctura.Pool, names: Sequence[str]) -> None:
+        self._names = set(names)
+        # A broker asks for products itself.
+        self._own = pool.client
+        self._events = pool.subscribe("", kinds=["joined", "left"]) if names else None
+        # Those who are there, and the names that somebody has had.
+        self._there: set[int] = set()
+        self._seen: set[str] = set()
+        self._is_given_up = False
+        for one in pool.stat()["clients"] if names else []:
+            self._joined(one["client"], one["name"])
+
+    def _joined(self, client: int, name: str) -> None:
+        patterns = [pattern for pattern in self._names if fnmatch.fnmatchcase(name, pattern)]
+        if patterns and client != self._own and name not in (WORKER, BROKER):
+            self._there.add(client)
+            self._seen.update(patterns)
+
+    @property
+    def are_unseen(self) -> bool:
+        """Whether producers are waited for, and nobody of their names has been there since this began."""
+        return self._events is not None and not self._seen and not self._is_given_up
+
+    def give_up(self) -> None:
+        """They have been there before this began: it is as if the last of them had left just now."""
+        self._is_given_up = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The producers that are waited for."""
+        return tuple(sorted(self._names))
+
+    def all_are_gone(self) -> bool:
+        """Whether somebody of each name has been there, and nobody of them is."""
+        if self._events is None:
+            return False
+        while True:
+            try:
+                event = self._events.next(timeout=0)
+            except junctura.Timeout:
+                return not self._there and (self._is_given_up or len(self._seen) == len(self._names))
+            except (junctura.Closed, junctura.Disconnected):
+                return True
+            if event is None:
+                return True
+            self._take(event)
+
+    def _take(self, event: junctura.Event) -> None:
+        client = event.client
+        if client is None:
+            return
+        if event.kind == "joined":
+            self._joined(client.client, client.name)
+        else:
+            self._there.discard(client.client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._events is not None:
+            # The server may be gone.
+            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                self._events.close()

@@ -1,0 +1,1 @@
+"""Recipes: read, validated, and expanded into the products that they define."""

@@ -1,0 +1,1 @@
+"""Regridding: grids, interpolation weights, and spherical harmonics."""

@@ -1,0 +1,196 @@
+"""Fields on other grids: by sums of spherical harmonics, by cutting out, or by weights of MIR.
+
+What is missing stays missing as with MIR: a point whose greatest weight is that of a missing value is missing, and so
+is one that gets missing values only; else the weights of the others are divided by their sum. Results have the bits of
+MIR's own interpolation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.errors import InvalidArgument
+from junctura.products._input.decoded_field import Field
+from junctura.products._regrid import harmonics, weight_matrices
+from junctura.products._regrid.floats import Floats
+from junctura.products._regrid.grids import Grid, Spectral, whole_of
+from junctura.products._regrid.grids import grid as named
+from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS
+from junctura.products._regrid.weight_matrices import Method, Quantity
+
+# Components of vectors, and what has their kind of values at a pole; by short names and numbers.
+_VECTORS = frozenset(
+    ("u", "v", "vo", "d", "10u", "10v", "100u", "100v", "200u", "200v", "u10n", "v10n", "ewss", "nsss", "iews", "inss")
+    + ("131", "132", "138", "155", "165", "166", "228246", "228247", "228239", "228240", "228131", "228132")
+    + ("ust", "vst", "180", "181", "229", "230", "140215", "140216")
+)
+_COMPONENTS = frozenset((*PAIRS, *PAIRS.values()))
+# Directions, in degrees: half way between 350 and 10 is 0, not 180.
+_DIRECTIONS = frozenset(
+    ("mwd", "mwd1", "mwd2", "mwd3", "wdir", "10wdir", "dwi", "mdts", "mdww")
+    + ("140230", "140122", "140125", "140128", "3031", "260260", "140249", "140238", "140235")
+)
+
+
+def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
+    """A field on another grid.
+
+    Spectral fields are summed at its points. Where both grids are one whole grid, or areas of it, rows and columns are
+    taken as they are. Everything else is interpolated; outside of the area that a field covers it is missing.
+
+    Parameters
+    ----------
+    field
+        Any but one on points.
+    on
+        Where its values are wanted.
+    method
+        ``linear``, ``bilinear``, ``nearest`` or ``conservative``; see `weight_matrices.weights`.
+        Components of vectors, known by their parameter, are treated each for itself, but at the poles as such.
+        Directions, known likewise, are interpolated as the sine and the cosine.
+
+    Returns
+    -------
+    Field
+        In double precision, with the same attributes.
+
+    Raises
+    ------
+    InvalidArgument
+        There is no such method, or the field is a component of a vector along its grid.
+    Unsupported
+        There are no weights of this method between these grids.
+    TooLarge
+        To make the weights takes more memory than is free.
+    Io
+        The cache of weights cannot be written.
+    ImportError
+        Without MIR or SciPy: ``pip install 'junctura[products]'``.
+
+    """
+    if isinstance(field.on, Spectral):
+        return harmonics.synthesis(field, on)
+    if field.on == on:
+        return field
+    if is_part(field.grid, on):
+        return _placed(field, on)
+    if ALONG_GRID in field.attributes and _is_one_of(_param(field), _COMPONENTS):
+        cause = "it is along the rows or columns of its grid: write wind: {} before grid, with both components in from"
+        raise InvalidArgument(f"field {field.param}", cause)
+    covered = field.grid
+    field = _placed(field, weight_matrices.origin_of(covered, on))
+    matrix = weight_matrices.weights(field.grid, on, method, quantity_of(_param(field)))
+    values = np.ascontiguousarray(field.values, np.float64).ravel()
+    apply = _directions if _is_one_of(_param(field), _DIRECTIONS) else _applied
+    made = apply(matrix, values)
+    if field.grid is not covered:
+        made[~weight_matrices.within(covered, on)] = np.nan
+    return field.having(made.reshape(on.shape), on)
+
+
+def prepare(source: str, target: str, method: Method = "linear", quantity: Quantity = "scalar") -> None:
+    """Makes what `to_grid` needs between two grids, by their names, so that the first field does not wait for it.
+
+    Parameters
+    ----------
+    source, target
+        Names of grids; of a spectral truncation, as source.
+    method
+        As for `to_grid`.
+    quantity
+        What it is for: components of vectors have weights of their own; see `quantity_of`.
+
+    Raises
+    ------
+    InvalidArgument, Unsupported, Io, ImportError
+        As `to_grid` would.
+
+    """
+    origin, on = named(source), named(target)
+    if isinstance(on, Spectral):
+        raise InvalidArgument(f"grid {target}", "fields are not brought to spherical harmonics")
+    if isinstance(origin, Spectral):
+        harmonics.warm(origin.truncation, on)
+        return
+    if on != origin and not is_part(origin, on):
+        weight_matrices.weights(weight_matrices.origin_of(origin, on), on, method, quantity)
+
+
+def _param(field: Field) -> str:
+    return str(field.attributes.get("param", ""))
+
+
+def quantity_of(param: str) -> Quantity:
+    """Whether a parameter is a component of a vector."""
+    return "vector" if _is_one_of(param, _VECTORS) else "scalar"
+
+
+def _is_one_of(param: str, params: frozenset[str]) -> bool:
+    # Edition 1 has the table behind the number.
+    return param.partition(".")[0] in params
+
+
+def is_part(origin: Grid, on: Grid) -> bool:
+    """Whether rows and columns of one are those of the other."""
+    return origin.is_regular and bool(origin.whole) and origin.whole == on.whole
+
+
+def _placed(field: Field, on: Grid) -> Field:
+    """On the whole grid of which it covers an area, or an area of that; missing where it has no values."""
+    if field.on == on:
+        return field
+    whole = whole_of(on)
+    values = np.full(on.shape, np.nan)
+    given, wanted = _rows_and_columns(whole, field.grid), _rows_and_columns(whole, on)
+    places = []
+    for size, have, want in zip(whole.shape, given, wanted, strict=True):
+        place = np.full(size, -1)
+        place[have] = np.arange(len(have))
+        places.append(place[want])
+    rows, columns = (np.flatnonzero(place >= 0) for place in places)
+    values[np.ix_(rows, columns)] = field.values[np.ix_(places[0][rows], places[1][columns])]
+    return field.having(values, on)
+
+
+def _rows_and_columns(whole: Grid, on: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return tuple(map(np.arange, whole.shape)) if on == whole else whole.rows_and_columns(on)  # type: ignore[return-value]
+
+
+def _directions(matrix: Any, values: Floats) -> Floats:
+    angles = np.radians(values)
+    return np.mod(np.degrees(np.arctan2(_applied(matrix, np.sin(angles)), _applied(matrix, np.cos(angles)))), 360)
+
+
+def _applied(matrix: Any, values: Floats) -> Floats:
+    made: Floats = matrix @ values
+    made[np.diff(matrix.indptr) == 0] = np.nan
+    if not np.isnan(values.sum()):
+        return made
+    # Most that are missing get nothing else; the few others are looked at one by one.
+    given = matrix @ (~np.isnan(values)).astype(np.float64)
+    mixed = np.flatnonzero(np.isnan(made) & (given > 0))
+    if len(mixed):
+        made[mixed] = _without_missing(matrix[mixed], values)
+    return made
+
+
+def _without_missing(matrix: Any, values: Floats) -> Floats:
+    """For rows that get missing values what the others give, where these matter more."""
+    starts, weights = matrix.indptr, matrix.data
+    count = matrix.shape[0]
+    made = np.full(count, np.nan)
+    rows = np.repeat(np.arange(count), np.diff(starts))
+    given = values[matrix.indices]
+    heaviest = np.flatnonzero(weights == np.maximum.reduceat(weights, starts[:-1])[rows])
+    first = heaviest[np.diff(rows[heaviest], prepend=-1) > 0]
+    has_value = ~np.isnan(given[first])
+    taken = np.flatnonzero(has_value[rows] & ~np.isnan(given))
+    of, weights = rows[taken], weights[taken]
+    # One after the other, as MIR adds them.
+    factors = 1 / np.bincount(of, weights, count)[of]
+    sums = np.bincount(of, weights * factors * given[taken], count)
+    made[has_value] = sums[has_value]
+    return made

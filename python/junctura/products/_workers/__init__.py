@@ -1,0 +1,1 @@
+"""Workers: processes, or Dask's, that execute the broker's tasks."""

@@ -1,0 +1,131 @@
+"""What a worker of Dask's does for a broker: its connections stay from task to task, and end with the broker's pool.
+
+ecCodes and netCDF are not made for several threads: of a process with several, one does a task while others wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import junctura
+from junctura.errors import Conflict, Corrupt, Error, Io, Unavailable
+from junctura.products._broker import task_messages
+from junctura.products._broker.task_messages import WORKER, Job, Task
+from junctura.products._workers.worker_process import Worker
+
+# One task at a time, of all brokers.
+_ALONE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a broker is, for those who do its tasks.
+
+    Attributes
+    ----------
+    url
+        Of its pool.
+    job
+        The SHA-256 of the pickled job that lies there.
+    version
+        Of the package.
+    token, ca
+        With what one gets in; not shown where Dask shows what a task was given.
+
+    """
+
+    url: str
+    job: str
+    version: str
+    token: str = field(repr=False)
+    ca: str = field(repr=False)
+
+
+# By their brokers.
+_workers: dict[Place, Worker] = {}
+
+
+def do(place: Place, task: bytes) -> None:
+    """Does a task; what comes of it is in the broker's pool then.
+
+    Raises
+    ------
+    Unavailable
+        This process cannot do tasks of this broker; the cause says why.
+
+    """
+    with _ALONE:
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            _do(_worker(place), task_messages.read_task(task))
+            return
+        # A connection may have been lost, and the broker still be there.
+        _workers.pop(place, None)
+        _do(_worker(place), task_messages.read_task(task))
+
+
+def _do(worker: Worker, task: Task) -> None:
+    # Dask does not say that somebody had it before, and what is decoded is counted.
+    lost = task_messages.begin(worker.pool, task.number) if task.inputs else 0
+    if not (lost and task_messages.is_there(worker.pool, f"done/{task.number}")):
+        worker.do(task, lost)
+
+
+def _worker(place: Place) -> Worker:
+    if place not in _workers:
+        try:
+            _workers[place] = _opened(place)
+        except Error as error:
+            cause = f"a worker of Dask's on {socket.gethostname()} cannot do tasks: {error}"
+            raise Unavailable(place.url, cause) from error
+    return _workers[place]
+
+
+def _opened(place: Place) -> Worker:
+    if place.version != junctura.__version__:
+        raise Conflict("junctura", f"the broker has {place.version}, and the worker {junctura.__version__}")
+    with tempfile.TemporaryDirectory(prefix="junctura-") as folder:
+        token, ca = Path(folder, "token"), Path(folder, "ca.pem")
+        # Nobody else may read it.
+        token.touch(0o600)
+        token.write_text(place.token)
+        ca.write_text(place.ca)
+        pool = junctura.Pool(place.url, name=WORKER, token_file=token, ca_file=ca)
+    try:
+        job = _job(pool, place.job)
+    except BaseException:
+        pool.close()
+        raise
+    worker = Worker(pool, job)
+    threading.Thread(target=_attend, args=(place, worker), daemon=True).start()
+    return worker
+
+
+def _job(pool: junctura.Pool, digest: str) -> Job:
+    with pool.demand(name="job", timeout=0) as obj:
+        payload = bytes(obj)
+    # A pickle is code.
+    if hashlib.sha256(payload).hexdigest() != digest:
+        raise Corrupt("job", "it is not the one that the broker has made")
+    job = task_messages.read_job(payload)
+    if not Path(job.out).is_dir():
+        raise Io(job.out, "there is no such folder: products go to one that the workers of the cluster share")
+    return job
+
+
+def _attend(place: Place, worker: Worker) -> None:
+    """Does what the broker hints at, and lets go of everything when its pool ends."""
+    with contextlib.suppress(Error):
+        for obj in worker.pool.follow("kind=hint", gaps="ignore"):
+            with obj:
+                hint = task_messages.read_hint(bytes(obj))
+            worker.warm(hint)
+    with _ALONE:
+        if _workers.get(place) is worker:
+            del _workers[place]
+        worker.close()

@@ -1,0 +1,285 @@
+"""A worker: takes a task of the broker's, reads what it needs where it lies in memory, hands over what comes of it.
+
+The broker has them from a fork server (`fork_server.py`). One more:
+``python -m junctura.products._workers.worker_process ADDRESS``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import junctura
+from junctura._limits import peak_bytes
+from junctura.products._broker import task_messages
+from junctura.products._broker.task_graph import Graph
+from junctura.products._broker.task_messages import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
+from junctura.products._broker.weights_planner import grid_of
+from junctura.products._input.decoded_field import Field
+from junctura.products._input.decoding import decodes, field_of
+from junctura.products._input.queries import take_all
+from junctura.products._operations._places import as_grid
+from junctura.products._recipe.mars_words import canonical, selectors
+from junctura.products._regrid.harmonics import warm
+from junctura.products._regrid.interpolate import prepare
+from junctura.products._workers.make_product import Transforms, make
+
+
+class Worker:
+    """Does tasks, one at a time.
+
+    Parameters
+    ----------
+    pool
+        Of the broker's, where tasks and arrays are.
+    job
+        What it is all about.
+
+    """
+
+    def __init__(self, pool: junctura.Pool, job: Job) -> None:
+        self.pool = pool
+        self.job = job
+        self.graph = Graph(job.recipes)
+        self.out = Path(job.out)
+        self.transforms = Transforms(self.fields_of)
+
+        self._source: junctura.Pool | None = None
+
+    @property
+    def source(self) -> junctura.Pool:
+        """Where inputs are; it may have ended when there is still something to be done with what is decoded."""
+        if self._source is None:
+            self._source = self._connect()
+        return self._source
+
+    def _connect(self) -> junctura.Pool:
+        source = junctura.Pool(self.job.source, name=WORKER, store=self.job.store)
+        if self.job.incarnation not in (None, source.incarnation):
+            source.close()
+            cause = f"on {socket.gethostname()} this is another pool: name the one that is meant by tcp://HOST:PORT"
+            raise junctura.Conflict(self.job.source, cause)
+        return source
+
+    def input(self, key: str) -> junctura.Object:
+        """An input, which the broker holds; where a connection was lost, by a new one."""
+        with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+            return self.source.demand(key, timeout=0)
+        self._source = None
+        return self.source.demand(key, timeout=0)
+
+    def fields_of(self, param: str) -> Iterator[Field]:
+        """The fields of a parameter that are there now."""
+        (selector,) = selectors({"param": (canonical("param", param),)})
+        for entry in self.source.list(selector):
+            # Others are as good.
+            with contextlib.suppress(junctura.Error), self.input(entry.key) as obj:
+                yield field_of(obj, obj.attributes)
+
+    def close(self) -> None:
+        """Lets go of both pools."""
+        if self._source is not None:
+            self._source.close()
+        self.pool.close()
+
+    def run(self) -> None:
+        """Until the broker says that there is nothing more to do."""
+        with (
+            # What a worker had done when it died is withdrawn while it is on its way to another.
+            self.pool.follow(group=task_messages.GROUP, window=1, gaps="ignore") as tasks,
+            self.pool.follow("kind=hint") as hints,
+        ):
+            poll = select.poll()
+            poll.register(self.pool.fileno(), select.POLLIN)
+            while not self._listen(tasks, hints):
+                poll.poll()
+
+    def _listen(self, tasks: junctura.Follow, hints: junctura.Follow) -> bool:
+        """Takes what there is, hints only when there is no task; whether nothing comes any more."""
+        count = 1
+        while count:
+            count, has_ended = take_all(tasks, self._take)
+            if has_ended:
+                return True
+            with contextlib.suppress(junctura.Timeout):
+                obj = hints.next(timeout=0)
+                if obj is None:
+                    return True
+                count += 1
+                with obj:
+                    self.warm(task_messages.read_hint(bytes(obj)))
+        return False
+
+    @staticmethod
+    def warm(hint: Legendre) -> None:
+        """Makes Legendre functions before they are needed."""
+        # Whoever needs them says what is wrong.
+        with contextlib.suppress(junctura.Error):
+            warm(hint.truncation, as_grid(hint.target), is_wind=hint.is_wind)
+
+    def _take(self, obj: junctura.Object) -> None:
+        # Released when it is done; another worker gets it if this one dies.
+        with obj:
+            task = task_messages.read_task(bytes(obj))
+            if obj.redelivered:
+                self.do_again(task)
+            else:
+                self.do(task)
+
+    def do_again(self, task: Task) -> None:
+        """A task of somebody who has ended; gives it up if it ended several."""
+        # Who had it may have ended behind its answer; the broker forgets the answer last.
+        if task_messages.is_there(self.pool, f"done/{task.number}") or not task_messages.is_there(
+            self.pool, f"task/{task.number}"
+        ):
+            return
+        lost = 1 + task_messages.begin(self.pool, task.number)
+        if lost < ATTEMPTS_MAX:
+            self.do(task, lost)
+        else:
+            self._answer(task_messages.given_up(task, lost))
+
+    def do(self, task: Task, lost: int = 0) -> None:
+        """As `attempt`, and tells the broker."""
+        self._answer(self.attempt(task, lost))
+
+    def _answer(self, done: Done) -> None:
+        task_messages.offer_once(self.pool, task_messages.write(done), name=f"done/{done.number}", kind="done")
+
+    def attempt(self, task: Task, lost: int = 0) -> Done:
+        """Does a task that so many had who have ended. What is wrong is in what it returns."""
+        begun = time.monotonic()
+        before = decodes()
+        try:
+            done = self._do(task)
+        except Exception as error:
+            done = task_messages.undone(task, _words(error))
+        # How far the others came nobody knows.
+        count = decodes() - before + (lost if task.inputs else 0)
+        seconds = time.monotonic() - begun
+        about = {"decodes": count, "seconds": seconds, "worker": os.getpid(), "peak_bytes": peak_bytes()}
+        return Done(**{**vars(done), **about})
+
+    def _do(self, task: Task) -> Done:
+        if task.weights is not None:
+            # They are kept on disk, for all workers.
+            prepare(*task.weights)
+            return Done(task.number)
+        if task.looks:
+            with self.input(task.key) as obj:
+                return Done(task.number, grid=grid_of(obj))
+        made = Made(self, task)
+        failed = {node: cause for node in task.keep if (cause := self._keep(node, made))}
+        files = {product: self._make(task, product, made) for product in task.products}
+        made.close()
+        return Done(
+            task.number,
+            tuple(node for node in task.keep if node not in failed),
+            made.version,
+            {product: file for product, file in files.items() if isinstance(file, File)},
+            {product: cause for product, cause in files.items() if isinstance(cause, str)},
+            failed=failed,
+        )
+
+    def _keep(self, node: int, made: Made) -> str:
+        """Why it cannot; empty if it can."""
+        try:
+            task_messages.keep(self.pool, node, made.fields(node))
+        except Exception as error:
+            # Whatever it is: others can be kept.
+            return _words(error)
+        return ""
+
+    def _make(self, task: Task, product: int, made: Made) -> File | str:
+        """The product, or why there is none."""
+        about = self.graph.products[product]
+        try:
+            fields = [field for node in about.nodes for field in made.fields(node)]
+            sources = [(key, version or made.version) for key, version in task.sources[product]]
+            file = make(about.wanted, fields, self.transforms, self.out, sources)
+        except Exception as error:
+            # Whatever it is: others can be made.
+            return _words(error)
+        words = {word: str(value) for word, value in file.words.items()}
+        return File(str(file.path), file.nbytes, words, file.extremes)
+
+
+class Made:
+    """The fields of a task's nodes, each made once."""
+
+    def __init__(self, worker: Worker, task: Task) -> None:
+        self.worker, self.task = worker, task
+        self._fields: dict[int, Sequence[Field]] = {}
+        self._failures: dict[int, Exception] = {}
+        self._decoded: Sequence[Field] | None = None
+        self.version = ""
+
+    def fields(self, number: int) -> Sequence[Field]:
+        """Of a node: decoded, found in the pool, or made of those of its parents."""
+        if number in self._failures:
+            raise self._failures[number]
+        if number not in self._fields:
+            try:
+                self._fields[number] = self._make(number)
+            except Exception as error:
+                self._failures[number] = error
+                raise
+        return self._fields[number]
+
+    def close(self) -> None:
+        """Lets go of all fields now: failures hold on to them, and they to what lies in the pool."""
+        self._fields.clear()
+        self._failures.clear()
+
+    def _make(self, number: int) -> Sequence[Field]:
+        node = self.worker.graph.nodes[number]
+        if number in self.task.inputs:
+            return self._input()
+        root = self.worker.graph.root(number)
+        if node.operation is None or (root not in self.task.inputs and root != self.task.pair):
+            return task_messages.kept(self.worker.pool, number)
+        given = [field for parent in node.parents for field in self.fields(parent)]
+        return node.operation(given, self.worker.transforms)
+
+    def _input(self) -> Sequence[Field]:
+        if self._decoded is None:
+            with self.worker.input(self.task.key) as obj:
+                # It may have been replaced since the broker heard of it.
+                self.version = str(obj.version)
+                self._decoded = [field_of(obj, obj.attributes)]
+        return self._decoded
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, junctura.Error) else f"{type(error).__name__}: {error}"
+
+
+def work(url: str) -> None:
+    """Does the tasks of the broker whose pool has this address, until there are no more."""
+    # Ctrl-C is the broker's: it ends its workers, with what they have started.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Who leads a session has a group already.
+    with contextlib.suppress(PermissionError):
+        os.setpgid(0, 0)
+    # When the broker is gone, there is nothing to do, and nobody to tell.
+    with contextlib.suppress(junctura.Closed, junctura.Disconnected), junctura.Pool(url, name=WORKER) as pool:
+        with pool.demand(name="job") as obj:
+            job = task_messages.read_job(bytes(obj))
+        Worker(pool, job).run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pool", help="where the broker's pool is")
+    work(parser.parse_args().pool)
+
+
+if __name__ == "__main__":
+    main()
