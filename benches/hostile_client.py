@@ -423,7 +423,7 @@ def stats(hand: Hand) -> None:
 
 
 def scans(hand: Hand) -> None:
-    """Demands and retires by selectors that no index helps with and that match nothing, among many objects."""
+    """Demands and mass withdrawals by selectors that no index helps with and that match nothing, among many objects."""
     with hand.opened() as door:
         offer_many(hand, door, 5000)
         for _ in hand.cycles():

@@ -151,8 +151,8 @@ SLOW = {
 GROWING: dict[str, Callable[[int], tuple[Step, Step]]] = {
     "a list by key of {}": lambda n: (objects(n), request(LIST, lambda _: listing(""))),
     "a list by attribute of {}": lambda n: (objects(n), request(LIST, lambda _: listing("", [1, ["name"]]))),
-    "a retire of none of {}": lambda n: (objects(n), request(RETIRE, slow_scan)),
-    "a retire of {}": lambda n: (
+    "a withdraw-all of none of {}": lambda n: (objects(n), request(RETIRE, slow_scan)),
+    "a withdraw-all of {}": lambda n: (
         objects(n),
         request(RETIRE, lambda hand: cbor({0: selector_target(f"space={hand.space}"), 1: 0, 2: True})),
     ),

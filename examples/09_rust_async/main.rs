@@ -79,6 +79,7 @@ async fn main() -> junctura::Result<()> {
         sizes.iter().sum::<usize>()
     );
 
-    pool.begin_retire("space=service", WithdrawOptions::default())?.await?;
+    pool.begin_withdraw_all("space=service", WithdrawOptions::default())?
+        .await?;
     pool.begin_sync()?.await // what was released is known, whatever becomes of this program now
 }

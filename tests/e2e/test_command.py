@@ -38,7 +38,7 @@ PRINTING = [
     ["groups"],
     ["group", "show", "workers"],
     ["withdraw", "--schema", "free", "name=again"],
-    ["retire", "name=nothing"],
+    ["withdraw-all", "name=nothing"],
     ["run", "RECIPE", "--check", "--python", "PYTHON"],
     ["timeline", "RUN", "--python", "PYTHON"],
     ["timeline", "RUN", "--out", "-", "--python", "PYTHON"],

@@ -92,7 +92,7 @@ def test_what_is_not_there_has_its_exit_status(full: Shell, tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "ensemble.grib2"}
 
 
-@pytest.mark.parametrize("command", ["get", "ls", "watch", "retire"])
+@pytest.mark.parametrize("command", ["get", "ls", "watch", "withdraw-all"])
 def test_an_error_in_a_selector_points_at_the_character(full: Shell, command: str) -> None:
     said = full.error(2, command, "param=t,step=0/to").splitlines()
     assert "InvalidSelector" in said[-3]

@@ -51,7 +51,7 @@ def test_lesson_16_a_server_needs_no_start_and_no_stop(bare: Shell) -> None:
     bare.run("put", "-", "--schema", "free", "--set", "name=a", stdin=b"payload")
     assert bare.run("get", "name=a").stdout == b"payload"
     server = os.pidfd_open(bare.stat()["server"]["pid"])
-    bare.run("retire", "name=a")
+    bare.run("withdraw-all", "name=a")
     assert select.select([server], [], [], 60)[0]
     os.close(server)
 

@@ -85,10 +85,10 @@ def test_withdraw_and_retire(full: Shell, fields: dict[Field, bytes]) -> None:
         == "1 version withdrawn\n"
     )
     assert "NAME=VALUE" in full.error(2, "withdraw", "param")
-    assert full.documents("retire", "--json", "param=t") == [{"objects": len(fields) // 2 - 2}]
-    assert full.text("retire", "*") == f"{len(fields) // 2} objects withdrawn\n"
+    assert full.documents("withdraw-all", "--json", "param=t") == [{"objects": len(fields) // 2 - 2}]
+    assert full.text("withdraw-all", "*") == f"{len(fields) // 2} objects withdrawn\n"
     assert full.text("ls", "--count") == "0\n"
-    assert "required" in full.error(2, "retire")
+    assert "required" in full.error(2, "withdraw-all")
 
 
 def test_schemas_are_shown_checked_and_listed(bare: Shell, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_selectors_are_explained(bare: Shell) -> None:
 
 def test_help_has_examples_and_exit_statuses(bare: Shell) -> None:
     assert "130 interrupted" in bare.text("--help")
-    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "retire", "schema", "stop"):
+    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "withdraw-all", "schema", "stop"):
         assert "Examples:" in bare.text(command, "--help")
     assert "\x1b" not in bare.run("put", "--help", NO_COLOR="1", CLICOLOR_FORCE="").stdout.decode()
 
@@ -160,7 +160,7 @@ def test_attributes_that_few_objects_have_get_no_column(bare: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("ls",), ("retire",), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
+    "command", [("ls",), ("withdraw-all",), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
 )
 def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
     """An open schema allows it, so that nothing matches: that is no error."""

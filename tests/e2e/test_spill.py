@@ -63,7 +63,7 @@ def test_a_reader_of_the_file_that_is_killed_takes_nothing_with_it(bare: Shell, 
         assert pool.stat()["objects"]["held"] == 0
         with pool.demand(name="000") as obj:
             assert bytes(obj) == payload(0)
-        pool.retire("")
+        pool.withdraw_all("")
         assert pool.stat()["spill"]["objects"] == 0
 
 

@@ -83,12 +83,12 @@ def are_whole(pool: junctura.Pool) -> int:
 
 
 def is_all_free(pool: junctura.Pool, budget: int) -> None:
-    """Once everything is retired, nobody keeps memory: as much as there is can be offered again."""
-    pool.retire("")
+    """Once everything is withdrawn, nobody keeps memory: as much as there is can be offered again."""
+    pool.withdraw_all("")
     for step in range(budget // BYTES // 2):
         attributes = {"class": "od", "expver": "free", "stream": "oper", "date": "20000101", "time": "0000"}
         pool.offer(bytes(BYTES), {**attributes, "type": "fc", "levtype": "sfc", "step": step, "param": "t"})
-    pool.retire("")
+    pool.withdraw_all("")
 
 
 @pytest.mark.parametrize("offers", [1, 2, 5, 9])

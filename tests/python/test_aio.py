@@ -56,7 +56,7 @@ def test_a_sync_waits_for_offers_that_wait_for_memory() -> None:
                 await pool.sync(timeout=0.01)
             task = asyncio.create_task(pool.sync())
             await until_it_waits(task)
-            gone = await pool.retire("")
+            gone = await pool.withdraw_all("")
             await task
             assert gone < 2200 and len(await pool.list()) == 2200 - gone
             pipeline.flush()
@@ -88,7 +88,7 @@ def test_the_verbs() -> None:
             with pytest.raises(junctura.Gone):
                 await pool.demand(name="a")
             await pool.offer_many([(bytes(size), {"name": f"{size}"}) for size in (0, 10, LARGE)])
-            assert await pool.retire("name=0/10") == 2
+            assert await pool.withdraw_all("name=0/10") == 2
             assert (await pool.stat())["objects"]["visible"] == 1
 
     asyncio.run(main())
@@ -328,7 +328,7 @@ def test_a_cancelled_wait_leaves_nothing() -> None:
             waits: list[Callable[[], Coroutine[Any, Any, Any]]] = [
                 lambda: pool.demand(name="x"),
                 lambda: pool.withdraw(name="owed"),
-                lambda: pool.retire("name=owed"),
+                lambda: pool.withdraw_all("name=owed"),
                 lambda: anext(aiter(pool.follow("name=x"))),  # type: ignore[arg-type]
                 lambda: pool.subscribe(kinds=["left"]).next(),
                 lambda: keeper.demand(name="x"),
@@ -540,7 +540,7 @@ def test_a_server_that_stands_still_does_not_stop_the_loop(tmp_path: Path) -> No
             asyncio.ensure_future(pool.bundle("p").__aenter__()),
             asyncio.ensure_future(pool.follow("name=f").next()),
             asyncio.ensure_future(pool.subscribe("name=x").__aenter__()),
-            pool.retire("name=nothing"),
+            pool.withdraw_all("name=nothing"),
             pool.allocate(1 << 20),
             keeper.retract(),
         ]

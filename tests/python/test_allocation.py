@@ -69,7 +69,7 @@ def test_arrays_stay_readable(pool: junctura.Pool, size: int) -> None:
     array[:] = 3
     memory.offer(name="a")
     del memory
-    pool.retire("")
+    pool.withdraw_all("")
     pool.close()
     gc.collect()
     assert array.shape == (size,)

@@ -40,7 +40,7 @@ def test_until_live(pool: junctura.Pool) -> None:
     assert [bytes(obj) for obj in pool.follow("name=a/c", until_live=True)] == [b"a", b"c"]
     assert list(pool.follow("name=x", until_live=True)) == []
     follow = pool.follow(until_live=True, order_by="name")
-    assert [obj.in_first_phase for obj in follow] == [True] * 3
+    assert [obj.in_snapshot for obj in follow] == [True] * 3
 
 
 def test_until_live_from_a_cursor(pool: junctura.Pool) -> None:
@@ -101,7 +101,7 @@ def test_gaps(pool: junctura.Pool) -> None:
         follow = pool.follow(window=1, gaps=gaps)  # type: ignore[arg-type]
         with next(follow) as first:
             assert first["name"] == "a"
-            pool.retire("name=b", force=True)
+            pool.withdraw_all("name=b", force=True)
         return follow
 
     follow = miss("raise")
@@ -266,11 +266,11 @@ def test_withdrawing_by_force_leaves_a_gap(pool: junctura.Pool) -> None:
 
 def test_retiring(pool: junctura.Pool) -> None:
     offer(pool, *"abc")
-    assert pool.retire("name=a/b") == 2
-    assert pool.retire("name=a/b") == 0
+    assert pool.withdraw_all("name=a/b") == 2
+    assert pool.withdraw_all("name=a/b") == 0
     assert [entry["name"] for entry in pool.list()] == ["c"]
     with pytest.raises(junctura.InvalidSelector):
-        pool.retire("name=")
+        pool.withdraw_all("name=")
 
 
 def test_events(pool: junctura.Pool) -> None:

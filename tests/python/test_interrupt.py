@@ -56,7 +56,7 @@ WAITS = {
     "wait with a timer": ("timer = junctura.Timer(after=3600)", "pool.wait(timer)"),
     "a bundle": (A_BUNDLE, "bundle.wait()"),
     "a bundle with a timeout": (A_BUNDLE, "bundle.wait(3600)"),
-    "retire": (OWED, "pool.retire('name=a')"),
+    "withdraw-all": (OWED, "pool.withdraw_all('name=a')"),
     "a pipeline": (
         "pipeline = pool.pipeline()",
         "[pipeline.offer(bytes(1 << 20), name=f'big {at}') for at in range(64)]",
@@ -68,7 +68,7 @@ WAITS = {
     "asyncio: follow of a group": awaited("async for obj in ours.follow('name=x', group='g'): pass"),
     "asyncio: events": awaited("async for event in ours.subscribe('name=x', kinds=['offered']): pass"),
     "asyncio: withdraw": (OWED + awaited("await ours.withdraw(name='a')")[0], RUN),
-    "asyncio: retire": (OWED + awaited("await ours.retire('name=a')")[0], RUN),
+    "asyncio: withdraw-all": (OWED + awaited("await ours.withdraw_all('name=a')")[0], RUN),
     "asyncio: offer": awaited("for at in range(64):", "    await ours.offer(bytes(1 << 20), name=f'big {at}')"),
     "asyncio: offer_many": awaited(
         "await ours.offer_many([(bytes(1 << 20), {'name': f'big {at}'}) for at in range(64)])"

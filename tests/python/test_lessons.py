@@ -444,10 +444,10 @@ def withdraw(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], ob
     return lambda: pool.withdraw(name="a"), lambda: requirement.demand(name="a").release()
 
 
-def retire(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], object], Callable[[], object]]:
+def withdraw_all(pool: junctura.Pool, other: junctura.Pool) -> tuple[Callable[[], object], Callable[[], object]]:
     requirement = other.require("name=a")
     pool.offer(b"", name="a")
-    return lambda: pool.retire(""), requirement.retract
+    return lambda: pool.withdraw_all(""), requirement.retract
 
 
 def full(call: Callable[[junctura.Pool], object]) -> Wait:
@@ -533,7 +533,7 @@ WAITS: dict[str, Wait] = {
     "wait": lambda pool, other: (wait_on_one(pool), offer_one(other)),
     "subscription": lambda pool, other: (pool.subscribe(kinds=["offered"]).next, offer_one(other)),
     "withdraw": withdraw,
-    "retire": retire,
+    "withdraw-all": withdraw_all,
     "offer": full(lambda pool: [pool.offer(data, given, retention=ONCE) for data, given in megabytes()]),
     "offer_many": full(lambda pool: pool.offer_many(megabytes(), retention=ONCE)),
     "allocate": full(allocate_many),

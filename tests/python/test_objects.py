@@ -44,7 +44,7 @@ def test_what_it_says_of_itself(pool: junctura.Pool, size: int) -> None:
     assert obj.transport == ("inline" if size != SHARED else "tcp" if TCP else "shared")
     assert obj.producer == pool.client
     assert obj.cursor is None
-    assert not obj.in_first_phase
+    assert not obj.in_snapshot
     assert obj["colour"] == obj.get("colour") == "red"
     assert obj.get("weight") is None
     assert obj.get("weight", 3) == 3

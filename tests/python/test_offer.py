@@ -444,7 +444,7 @@ def test_a_full_pool() -> None:
         with pytest.raises(junctura.PoolFull) as raised:
             pool.offer_many(objects)
         assert raised.value.advice == "retry"
-        assert pool.retire("") > 0
+        assert pool.withdraw_all("") > 0
         pool.offer(bytes(1 << 20), name="there is room again")
 
 

@@ -64,7 +64,7 @@ def test_a_set_four_times_the_memory_comes_out_whole_and_in_order(pool: junctura
             check(obj, number)
             places.add(obj.transport)
     assert places == {"tcp"} if TCP else "file" in places and places <= {"file", "shared"}
-    pool.retire("")
+    pool.withdraw_all("")
     stat = pool.stat()
     assert (stat["spill"]["objects"], stat["objects"]["visible"]) == (0, 0)
     assert stat["spill"]["used_bytes"] == 0 or stat["spill"]["underway"] > 0, "only what was just being written"
@@ -129,7 +129,7 @@ def test_memory_and_file_full_is_a_full_pool_that_says_so(tmp_path: Path) -> Non
             fill()
         there = pool.stat()["objects"]["visible"]
         assert there >= 8
-        pool.retire("")
+        pool.withdraw_all("")
         pool.offer(field(1), name="again")
 
 
@@ -153,7 +153,7 @@ with junctura.Pool(schema="free", budget="16MiB", spill=sys.argv[1], spill_size=
         assert np.array_equal(obj.array(), field + number)
     assert number == count - 1
     assert pool.stat()["spill"]["refused"] > 0
-    pool.retire("")
+    pool.withdraw_all("")
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     print("whole")
 """

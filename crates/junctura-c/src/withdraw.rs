@@ -69,7 +69,7 @@ pub unsafe extern "C" fn jct_withdraw_all(
 }
 
 fn withdraw_all(pool: &Pool, selector: &str, how: WithdrawOptions) -> Result<u64> {
-    pool.retire(selector, how)
+    pool.withdraw_all(selector, how)
 }
 
 fn how(words: &mut OptionWords<'_>, timeout: f64) -> Result<WithdrawOptions> {

@@ -55,7 +55,7 @@ enum Command {
     #[command(visible_alias = "groups")]
     Group(pool::group::GroupArguments),
     Withdraw(pool::withdraw::WithdrawArguments),
-    Retire(pool::withdraw::RetireArguments),
+    WithdrawAll(pool::withdraw::WithdrawAllArguments),
     Create(store::create::CreateArguments),
     Archive(store::archive::ArchiveArguments),
     Archiver(store::archiver::ArchiverArguments),
@@ -162,7 +162,7 @@ fn perform(command: Command, program: &Program) -> junctura::Result<()> {
         Command::Retract(arguments) => pool::require::retract(&arguments),
         Command::Group(arguments) => pool::group::run(&arguments),
         Command::Withdraw(arguments) => pool::withdraw::withdraw(&arguments),
-        Command::Retire(arguments) => pool::withdraw::retire(&arguments),
+        Command::WithdrawAll(arguments) => pool::withdraw::withdraw_all(&arguments),
         Command::Create(arguments) => store::create::run(&arguments),
         Command::Archive(arguments) => store::archive::run(&arguments),
         Command::Archiver(arguments) => store::archiver::run(&arguments),

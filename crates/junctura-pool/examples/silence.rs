@@ -1,7 +1,7 @@
 //! How long a server serves nobody, when very many objects go at once, or a request concerns very many.
 //!
 //! ```text
-//! silence expire|retire|retract|die [COUNT [AT_ONCE]]
+//! silence expire|withdraw-all|retract|die [COUNT [AT_ONCE]]
 //! silence list|follow|demand|nothing|require|group [COUNT [AT_ONCE]]
 //! silence break|seal [COUNT]
 //! ```
@@ -246,7 +246,7 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
             timeout_ms: None,
             force: true,
         };
-        pool.ask(producer, Request::Retire(force));
+        pool.ask(producer, Request::WithdrawAll(force));
         while pool.core.is_behind() {
             pool.core.tick(0, &mut pool.fx);
         }
@@ -268,13 +268,13 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
             let bundle = pool.bundle;
             pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Seal(bundle), fx));
         }
-        "retire" => {
-            let retire = Withdraw {
+        "withdraw-all" => {
+            let withdraw = Withdraw {
                 target: Target::selector(""),
                 timeout_ms: None,
                 force: false,
             };
-            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Retire(retire), fx));
+            pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::WithdrawAll(withdraw), fx));
         }
         "retract" => {
             let retract = Retract { name: "group".into() };

@@ -220,12 +220,18 @@ impl Pool {
             .map(Answer::count)
     }
 
-    fn _begin_retire(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<Answer> {
+    fn _begin_withdraw_all(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        timeout: Option<f64>,
+        force: bool,
+    ) -> PyResult<Answer> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
         };
-        let begun = py.detach(|| self.inner.begin_retire(selector, options));
+        let begun = py.detach(|| self.inner.begin_withdraw_all(selector, options));
         begun.or_raise(py).map(|pending| {
             let text = selector.to_owned();
             Answer::or(pending, move |py, count| {

@@ -34,7 +34,9 @@ static MASK: AttributeName = AttributeName::new("mask");
 pub(crate) fn arrays(py: Python<'_>) -> PyResult<Arrays<'_>> {
     static ARRAYS: Kept<Py<PyModule>> = Kept::new();
     let made = ARRAYS.get_or_make(py, || {
-        Ok(module(py, "junctura._array.numpy_payload")?.cast_into::<PyModule>()?.unbind())
+        Ok(module(py, "junctura._array.numpy_payload")?
+            .cast_into::<PyModule>()?
+            .unbind())
     })?;
     Ok(Arrays {
         module: made.bind(py),

@@ -134,8 +134,8 @@ impl Object {
 
     /// Whether it came because it was there when its follow began.
     #[getter]
-    fn in_first_phase(&self, py: Python<'_>) -> PyResult<bool> {
-        self.look(py, |object| Ok(object.in_first_phase()))
+    fn in_snapshot(&self, py: Python<'_>) -> PyResult<bool> {
+        self.look(py, |object| Ok(object.in_snapshot()))
     }
 
     /// Whether it was given out through the same group, or requirement with a name, before: to a client that was lost before it

@@ -707,12 +707,12 @@ impl Pool {
 
     /// Withdraws everything that matches a selector, as `withdraw`; returns how many objects went.
     #[pyo3(signature = (selector, *, timeout=None, force=false))]
-    fn retire(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<u64> {
+    fn withdraw_all(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<u64> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
         };
-        py.detach(|| self.inner.retire(selector, options))
+        py.detach(|| self.inner.withdraw_all(selector, options))
             .or_raise_about(py, selector)
     }
 

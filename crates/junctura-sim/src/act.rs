@@ -72,12 +72,12 @@ impl World {
                 let timeout_ms = timeout(rng);
                 self.ask(place, Ask::Withdraw { key, timeout_ms, force }, Doing::Withdraw);
             }
-            Deed::Retire => {
+            Deed::WithdrawAll => {
                 let (query, force) = (self.query(rng), rng.percent(30));
                 let timeout_ms = timeout(rng);
                 self.ask(
                     place,
-                    Ask::Retire {
+                    Ask::WithdrawAll {
                         query,
                         timeout_ms,
                         force,

@@ -65,7 +65,7 @@ pub struct Offer {
     pub malformed: bool,
 }
 
-/// What a demand, withdraw or retire is about.
+/// What a demand, withdraw or withdraw-all is about.
 #[derive(Clone, Debug)]
 pub enum Aim {
     /// The key with this place in [`Universe::keys`].
@@ -248,7 +248,7 @@ pub enum Ask {
         force: bool,
     },
     /// Take all that match out.
-    Retire {
+    WithdrawAll {
         query: Query,
         timeout_ms: Option<u64>,
         force: bool,
@@ -437,14 +437,14 @@ impl Ask {
                     force: *force,
                 })
             }
-            Self::Retire {
+            Self::WithdrawAll {
                 query,
                 timeout_ms,
                 force,
             } => {
                 text = query.text();
                 let target = Target::selector(&text);
-                Request::Retire(Withdraw {
+                Request::WithdrawAll(Withdraw {
                     target,
                     timeout_ms: *timeout_ms,
                     force: *force,

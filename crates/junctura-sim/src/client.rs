@@ -33,7 +33,7 @@ pub enum Doing {
     Stage(Place, u64, bool),
     /// The end of the bundle of this request.
     Abort(u64),
-    /// A withdraw, a retire, a retraction, a seal, a sync, or a question what is wanted.
+    /// A withdraw, a withdraw-all, a retraction, a seal, a sync, or a question what is wanted.
     Withdraw,
     /// A subscription.
     Subscribe,

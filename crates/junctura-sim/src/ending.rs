@@ -189,12 +189,12 @@ impl World {
         for name in 0..self.terms.len() {
             self.ask(place, Ask::Retract(name), Doing::Withdraw);
         }
-        let retire = Ask::Retire {
+        let withdraw = Ask::WithdrawAll {
             query: Query::All,
             timeout_ms: None,
             force: true,
         };
-        self.ask(place, retire, Doing::Withdraw);
+        self.ask(place, withdraw, Doing::Withdraw);
         self.come_to_rest(rng)?;
         self.ask(place, Ask::Goodbye, Doing::Loose);
         self.come_to_rest(rng)

@@ -152,7 +152,7 @@ kinds! {
     /// Takes one object out of the pool.
     Withdraw = 12,
     /// Takes all objects that match out of the pool.
-    Retire = 13,
+    WithdrawAll = 13,
     /// Asks for events.
     Subscribe = 14,
     /// Ends a follow, a list, a subscription or a requirement.

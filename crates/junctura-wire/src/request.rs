@@ -48,7 +48,7 @@ pub enum Request<'a> {
     /// Takes one object out of the pool.
     Withdraw(Withdraw<'a>),
     /// Takes all objects that match out of the pool.
-    Retire(Withdraw<'a>),
+    WithdrawAll(Withdraw<'a>),
     /// Asks for events.
     Subscribe(Subscribe<'a>),
     /// Ends a follow, a list, a subscription or a requirement.
@@ -123,7 +123,7 @@ impl<'a> Request<'a> {
             Kind::Release => Self::Release(<[Holding]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?),
             Kind::Require => Self::Require(cbor(kind, body)?),
             Kind::Withdraw => Self::Withdraw(cbor(kind, body)?),
-            Kind::Retire => Self::Retire(cbor(kind, body)?),
+            Kind::WithdrawAll => Self::WithdrawAll(cbor(kind, body)?),
             Kind::Subscribe => Self::Subscribe(cbor(kind, body)?),
             Kind::Stop => Self::Stop(number(kind, body)?),
             Kind::Stat => Self::Stat,
@@ -168,7 +168,7 @@ impl<'a> Request<'a> {
         }
         match self {
             Self::Demand(body) => target(&body.target),
-            Self::Withdraw(body) | Self::Retire(body) => target(&body.target),
+            Self::Withdraw(body) | Self::WithdrawAll(body) => target(&body.target),
             Self::List(body) => Some(&body.selector),
             Self::Follow(body) => Some(&body.selector),
             Self::Require(body) => Some(&body.selector),
@@ -194,7 +194,7 @@ impl<'a> Request<'a> {
             Self::Release(_) => Kind::Release,
             Self::Require(_) => Kind::Require,
             Self::Withdraw(_) => Kind::Withdraw,
-            Self::Retire(_) => Kind::Retire,
+            Self::WithdrawAll(_) => Kind::WithdrawAll,
             Self::Subscribe(_) => Kind::Subscribe,
             Self::Stop(_) => Kind::Stop,
             Self::Stat => Kind::Stat,
@@ -237,7 +237,7 @@ impl<'a> Request<'a> {
             Self::Follow(body) => put(body, out),
             Self::Release(holdings) => out.extend_from_slice(holdings.as_bytes()),
             Self::Require(body) => put(body, out),
-            Self::Withdraw(body) | Self::Retire(body) => put(body, out),
+            Self::Withdraw(body) | Self::WithdrawAll(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
             Self::Stat | Self::Goodbye | Self::Sync => {}
             Self::Retract(body) => put(body, out),

@@ -59,7 +59,7 @@
 //! | hand over an array that lies over many ranks, and take it in another layout | [`Pool::offer_piece`], [`Pool::demand_array`], [`Exchange`] |
 //! | compute only what somebody wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
 //! | say how long an object stays | [`Retention`], [`OfferOptions::retention`] |
-//! | take something out again | [`Pool::withdraw`], [`Pool::retire`] |
+//! | take something out again | [`Pool::withdraw`], [`Pool::withdraw_all`] |
 //! | keep in a store what passes, all of it or one of so many | [`Archiver`] |
 //! | go on where an earlier run was | [`Follow::cursor`], [`RequireOptions::name`] |
 //! | wait for several things, in a thread or in a loop of your own | [`Pool::wait`], [`Pool::descriptor`] |

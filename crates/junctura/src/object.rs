@@ -245,7 +245,7 @@ impl Drop for Unmade {
 ///     }
 /// };
 /// let first = next()?;
-/// assert!(first.in_first_phase() && !first.redelivered() && first.rest_of_bundle() == 0);
+/// assert!(first.in_snapshot() && !first.redelivered() && first.rest_of_bundle() == 0);
 /// first.give_back()?;
 /// let mut again = next()?;
 /// assert!(again.redelivered());
@@ -373,7 +373,7 @@ impl Object {
 
     /// Whether it came because it was there when the follow began.
     #[must_use]
-    pub fn in_first_phase(&self) -> bool {
+    pub fn in_snapshot(&self) -> bool {
         self.arrived.is_first_phase()
     }
 

@@ -111,7 +111,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// assert_eq!(answer(&pool, pool.begin_bundles(None, "")?)?.len(), 1);
 /// answer(&pool, pool.begin_offer([("name", "a")], b"payload", OfferOptions::default())?)?;
 /// assert!(answer(&pool, pool.begin_stat()?)?.contains("clients"));
-/// assert_eq!(answer(&pool, pool.begin_retire("name=b", WithdrawOptions::default())?)?, 0);
+/// assert_eq!(answer(&pool, pool.begin_withdraw_all("name=b", WithdrawOptions::default())?)?, 0);
 /// let missing = answer(&pool, pool.begin_withdraw("{space=default}{}{name=b}", WithdrawOptions::default())?);
 /// assert!(missing.is_err() && answer(&pool, pool.begin_retract("nobody")?).is_err());
 /// assert!(answer(&pool, pool.begin_join("nobody", FollowOptions::default())?).is_err());

@@ -141,7 +141,7 @@ fn each_verb_is_awaited() {
             1
         );
         assert_eq!(
-            pool.begin_retire("", WithdrawOptions::default())
+            pool.begin_withdraw_all("", WithdrawOptions::default())
                 .unwrap()
                 .await
                 .unwrap(),
@@ -366,7 +366,7 @@ fn an_offer_that_waits_for_memory_is_made_whole_or_not_at_all() {
                 offered += 1;
             }
             assert_eq!(listed(&pool).await.len(), offered, "the last one is not there");
-            pool.begin_retire("name=0", WithdrawOptions::default())
+            pool.begin_withdraw_all("name=0", WithdrawOptions::default())
                 .unwrap()
                 .await
                 .unwrap();
@@ -566,7 +566,7 @@ fn requirements_are_told_what_they_will_not_get() {
             force: true,
             ..WithdrawOptions::default()
         };
-        pool.begin_retire("", force).unwrap().await.unwrap();
+        pool.begin_withdraw_all("", force).unwrap().await.unwrap();
         assert_eq!(gap.await.unwrap().reason, "withdrawn");
         requirement.begin_retract().unwrap().await.unwrap();
         let named = RequireOptions {

@@ -294,7 +294,7 @@ fn an_array_leaves_as_it_came() {
     }
     let held = pool.demand_array("name=u", None).unwrap();
     assert_eq!(
-        pool.retire("exists(piece_of),rank=2", junctura::WithdrawOptions::default())
+        pool.withdraw_all("exists(piece_of),rank=2", junctura::WithdrawOptions::default())
             .unwrap(),
         1
     );
@@ -302,7 +302,8 @@ fn an_array_leaves_as_it_came() {
     assert_eq!(held.take(&Part::of(&from, 2)).unwrap_err().code(), Code::Expired);
     held.take(&Part::of(&from, 3)).unwrap();
     drop(held);
-    pool.retire("name=u", junctura::WithdrawOptions::default()).unwrap();
+    pool.withdraw_all("name=u", junctura::WithdrawOptions::default())
+        .unwrap();
     assert!(pool.list("exists(piece_of)").unwrap().is_empty());
 }
 

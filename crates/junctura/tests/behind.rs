@@ -175,7 +175,7 @@ fn a_demand_finds_what_has_left_the_pool() {
             assert_eq!(object.payload(), b"payload of a");
             assert_eq!((object.transport(), object.producer()), (Transport::Store, 0));
             assert_eq!(object.version().incarnation, junction.served.incarnation().unwrap());
-            assert!(object.cursor().is_none() && !object.in_first_phase());
+            assert!(object.cursor().is_none() && !object.in_snapshot());
             object.release().unwrap();
         }
     }
@@ -639,7 +639,7 @@ fn followers_miss_nothing_while_objects_are_archived_and_leave() {
                     let (mut there, mut live) = (Vec::new(), Vec::new());
                     while there.len() + live.len() < OBJECTS {
                         match follow.next_within(Duration::from_secs(20)).unwrap().unwrap() {
-                            Item::Object(object) if object.in_first_phase() => {
+                            Item::Object(object) if object.in_snapshot() => {
                                 assert!(!follow.is_live());
                                 there.push(object.get("name").unwrap().to_owned());
                             }

@@ -380,7 +380,7 @@ fn a_piece_that_has_gone_is_told_and_leaves_nothing_behind() {
     let array = far.demand_array("name=t", None).unwrap();
     let gone = world
         .near
-        .retire("exists(piece_of),rank=2", junctura::WithdrawOptions::default());
+        .withdraw_all("exists(piece_of),rank=2", junctura::WithdrawOptions::default());
     assert_eq!(gone.unwrap(), 1);
     let error = array.take(&Part::of(&to, 2)).unwrap_err();
     assert_eq!((error.code(), error.subject()), (Code::Expired, array.object().key()));
@@ -545,10 +545,10 @@ fn what_cannot_be_packed_is_refused_to_who_asks_for_it() {
         assert_eq!(told(pack), *expected, "case {at}");
         assert_eq!(told(good()), Ok(15 * 20 * 4), "after case {at}");
     }
-    // Nothing is held: what is retired goes at once.
+    // Nothing is held: what is withdrawn goes at once.
     world
         .near
-        .retire("name=t", junctura::WithdrawOptions::default())
+        .withdraw_all("name=t", junctura::WithdrawOptions::default())
         .unwrap();
     assert!(world.near.list("exists(piece_of)").unwrap().is_empty());
     // Who shares the pool's memory reads there.

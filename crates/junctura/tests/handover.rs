@@ -87,7 +87,7 @@ fn what_is_not_there_is_not_found_or_times_out() {
             .code(),
         Code::NotFound
     );
-    assert_eq!(pool.retire("name=x", WithdrawOptions::default()).unwrap(), 0);
+    assert_eq!(pool.withdraw_all("name=x", WithdrawOptions::default()).unwrap(), 0);
 }
 
 #[test]
@@ -248,7 +248,10 @@ fn lists_come_in_pages_and_in_order() {
             .sum::<usize>(),
         5000
     );
-    assert_eq!(pool.retire("dtype=odd", WithdrawOptions::default()).unwrap(), 2500);
+    assert_eq!(
+        pool.withdraw_all("dtype=odd", WithdrawOptions::default()).unwrap(),
+        2500
+    );
     assert_eq!(pool.list("").unwrap().len(), 2500);
 }
 

@@ -72,8 +72,8 @@ fn each_question_has_its_answer() {
     let withdrawn = pool.begin_withdraw(target, WithdrawOptions::default()).unwrap();
     assert_eq!(answer(&pool, withdrawn).unwrap(), 1);
     drop(object);
-    let retired = pool.begin_retire("", WithdrawOptions::default()).unwrap();
-    assert_eq!(answer(&pool, retired).unwrap(), 1);
+    let withdrawn = pool.begin_withdraw_all("", WithdrawOptions::default()).unwrap();
+    assert_eq!(answer(&pool, withdrawn).unwrap(), 1);
     answer(&pool, events.begin_stop().unwrap()).unwrap();
 }
 

@@ -66,7 +66,7 @@ fn a_sync_waits_for_offers_that_wait_for_memory() {
     }
     let late = pool.sync(Some(Duration::from_millis(10))).unwrap_err();
     assert_eq!((late.code(), late.subject()), (Code::Timeout, "sync"));
-    let gone = pool.retire("", WithdrawOptions::default()).unwrap();
+    let gone = pool.withdraw_all("", WithdrawOptions::default()).unwrap();
     pool.sync(None).unwrap();
     pipeline.poll().unwrap();
     assert_eq!(pipeline.outstanding(), 0, "the answers came before");

@@ -242,7 +242,10 @@ fn what_was_offered_before_the_pool_was_closed_has_arrived() {
             let object = world.pool.demand(name.as_str(), None).unwrap();
             assert!(object[..] == payload(number, 4 * PART + number)[..], "{name}");
         }
-        world.pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+        world
+            .pool
+            .withdraw_all("", junctura::WithdrawOptions::default())
+            .unwrap();
     }
 }
 
@@ -317,7 +320,10 @@ fn all_streams_carry_something() {
             is_there(to, name, LENGTH);
             name += 1;
         }
-        world.pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+        world
+            .pool
+            .withdraw_all("", junctura::WithdrawOptions::default())
+            .unwrap();
     }
 }
 
@@ -336,7 +342,10 @@ fn a_stream_that_is_cut_leaves_nothing_partial() {
                 break error;
             }
             if offered.is_multiple_of(16) {
-                world.pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+                world
+                    .pool
+                    .withdraw_all("", junctura::WithdrawOptions::default())
+                    .unwrap();
             }
         };
         assert_eq!(error.code(), Code::Disconnected, "{error}");
@@ -345,7 +354,10 @@ fn a_stream_that_is_cut_leaves_nothing_partial() {
             let name: usize = object.get("name").unwrap().parse().unwrap();
             is_there(&world.pool, name, LENGTH);
         }
-        world.pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+        world
+            .pool
+            .withdraw_all("", junctura::WithdrawOptions::default())
+            .unwrap();
     }
     // Down: who was to get it learns that the link is gone, and finds it whole over another one.
     for name in 0..8 {

@@ -121,7 +121,7 @@ fn a_mirror_that_is_too_small_forgets_and_is_told_again() {
     assert!(held[..] == payload(7, LENGTH)[..], "what is held is not forgotten");
     drop(held);
     // Slots are used again for others.
-    near.retire("", junctura::WithdrawOptions::default()).unwrap();
+    near.withdraw_all("", junctura::WithdrawOptions::default()).unwrap();
     for name in 100..120 {
         offer(&near, name, LENGTH);
         let object = far.demand(format!("name={name}").as_str(), None).unwrap();

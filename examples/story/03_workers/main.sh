@@ -19,4 +19,4 @@ exec 4< <(junctura get --all --group workers -o - --quiet)
     echo "step $step: done $times time"
 done
 junctura retract workers >/dev/null
-junctura retire '*' >/dev/null
+junctura withdraw-all '*' >/dev/null

@@ -22,4 +22,4 @@ offer 6
 offer 12
 live second
 junctura retract archive | sed 's/.*still owed \([0-9]*\).*/still owed: \1/'
-junctura retire '*' >/dev/null
+junctura withdraw-all '*' >/dev/null

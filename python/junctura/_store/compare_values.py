@@ -2,8 +2,8 @@
 
 ``python -m junctura._store.compare_values RTOL ATOL``, with each pair on standard input: a line of JSON, which has of
 both objects their ``nbytes`` and the attributes ``dtype`` and ``shape`` that they have, and then the bytes of both.
-Standard output has ``ready``, and for each pair in a line of JSON by how much its values differ (``apart``; null where that is without
-bound), or what is missing here to see it (``missing``).
+Standard output has ``ready``, and for each pair a line of JSON with the difference of its values (``apart``; null where
+that is without bound), or with what is missing here to compute it (``missing``).
 """
 
 from __future__ import annotations

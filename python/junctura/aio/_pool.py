@@ -531,9 +531,9 @@ class Pool(ArrayVerbs):
         """
         return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, schema, key))
 
-    async def retire(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int:
+    async def withdraw_all(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int:
         """Withdraws everything that matches a selector, as `withdraw`; returns how many objects went."""
-        return await self._board.answer(self.blocking._begin_retire(selector, timeout, force))
+        return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force))
 
     async def _offer(
         self,

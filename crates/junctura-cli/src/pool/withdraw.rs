@@ -1,4 +1,4 @@
-//! `junctura withdraw` and `junctura retire`: objects out of the pool, by key or by selector.
+//! `junctura withdraw` and `junctura withdraw-all`: objects out of the pool, by key or by selector.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ const WITHDRAW_EXAMPLES: &str = "Examples:
   junctura withdraw --force --schema free name=plume     do not wait for those who are owed it";
 
 const RETIRE_EXAMPLES: &str = "Examples:
-  junctura retire class=rd expver=test
-  junctura retire 'step<24' --timeout 10s
-  junctura retire '*' --force              empty the pool";
+  junctura withdraw-all class=rd expver=test
+  junctura withdraw-all 'step<24' --timeout 10s
+  junctura withdraw-all '*' --force              empty the pool";
 
 /// How to withdraw.
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct WithdrawArguments {
 /// Waits until every requirement that was owed one of them has had it.
 #[derive(Args, Debug)]
 #[command(after_help = RETIRE_EXAMPLES)]
-pub(crate) struct RetireArguments {
+pub(crate) struct WithdrawAllArguments {
     #[command(flatten)]
     pool: PoolArguments,
     /// Which objects: each selector must hold; '*' means all
@@ -118,10 +118,10 @@ impl WithdrawArguments {
 }
 
 /// Withdraws all that match.
-pub(crate) fn retire(arguments: &RetireArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retire")?;
+pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
+    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura withdraw-all")?;
     let selector = selector(&arguments.selectors, &pool)?;
-    let objects = about_selector(pool.retire(&selector, arguments.how.options()), &selector)?;
+    let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {
         note_unknown_in(&pool, &selector)?;
     }

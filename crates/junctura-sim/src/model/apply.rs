@@ -106,12 +106,12 @@ impl Model {
             } => self.require_named(client, number, *name, terms),
             Ask::Retract(name) => self.retract(client, number, *name),
             Ask::Withdraw { key, timeout_ms, force } => self.withdraw(client, number, *key, *timeout_ms, *force),
-            Ask::Retire {
+            Ask::WithdrawAll {
                 query,
                 timeout_ms,
                 force,
             } if self.take_out_in_parts((client, number), &self.all_matches(query), *timeout_ms, *force) => {}
-            Ask::Retire {
+            Ask::WithdrawAll {
                 query,
                 timeout_ms,
                 force,

@@ -40,7 +40,7 @@ pub(super) struct LateBeginning {
     joins: Option<(Number, u32, bool)>,
 }
 
-/// A retire that has yet to look at some objects.
+/// A withdraw-all that has yet to look at some objects.
 #[derive(Clone, Debug)]
 pub(super) struct LateRetire {
     part: u64,
@@ -260,7 +260,7 @@ impl Model {
             self.fail(client, number, Some(Code::LimitExceeded));
             return true;
         }
-        let Some(told) = self.told_of(&UnfinishedChange::Retire(client, number), all) else {
+        let Some(told) = self.told_of(&UnfinishedChange::WithdrawAll(client, number), all) else {
             return true;
         };
         let retiring = LateRetire {
@@ -478,7 +478,7 @@ impl Model {
         for one in told {
             let is_known = match one.change {
                 UnfinishedChange::Begin(_) => self.beginning_of(one.number).is_some(),
-                UnfinishedChange::Retire(client, number) => self.retiring_of(one.number) == Some((client, number)),
+                UnfinishedChange::WithdrawAll(client, number) => self.retiring_of(one.number) == Some((client, number)),
                 UnfinishedChange::End => {
                     let ended = self.parts.ended.get(&one.number);
                     ended.is_some_and(|ended| ended.iter().rev().eq(&one.left))

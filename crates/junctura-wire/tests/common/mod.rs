@@ -362,7 +362,10 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             }),
         ),
         ("withdraw", Request::Withdraw(withdraw(words.key()))),
-        ("retire", Request::Retire(withdraw(Target::selector(&words.texts[2])))),
+        (
+            "withdraw-all",
+            Request::WithdrawAll(withdraw(Target::selector(&words.texts[2]))),
+        ),
         (
             "subscribe",
             Request::Subscribe(Subscribe {

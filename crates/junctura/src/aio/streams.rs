@@ -244,7 +244,7 @@ impl Requirement {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let mut requirement = pool.require("")?;
     /// pool.offer([("name", "a")], b"payload")?;
-    /// pool.retire("", WithdrawOptions { force: true, ..Default::default() })?;
+    /// pool.withdraw_all("", WithdrawOptions { force: true, ..Default::default() })?;
     /// assert_eq!(requirement.begin_gap().await?.reason, "withdrawn");
     /// # Ok(())
     /// # }

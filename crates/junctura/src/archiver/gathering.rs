@@ -28,7 +28,7 @@ impl Gathering {
 
     /// Bundles of which nothing comes any more when this object does. What was there when the archiver began comes in another order.
     pub(super) fn before(&mut self, object: &Object) -> Vec<Object> {
-        if self.bundles.is_empty() || object.in_first_phase() {
+        if self.bundles.is_empty() || object.in_snapshot() {
             return Vec::new();
         }
         let later = self.bundles.split_off(&object.version().sequence);

@@ -331,7 +331,7 @@ impl Archiver {
             while let Some(item) = self.drained(follow, told)? {
                 match item {
                     // Of another follow, what was there when that began comes in another order, and the rest again.
-                    Item::Object(object) if object.version().sequence > last && object.in_first_phase() => {
+                    Item::Object(object) if object.version().sequence > last && object.in_snapshot() => {
                         object.give_back()?;
                     }
                     Item::Object(object) if object.version().sequence > last => {

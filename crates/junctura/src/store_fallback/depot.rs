@@ -217,14 +217,14 @@ impl Row {
     ///
     /// # Errors
     /// `Corrupt` where its bytes are not what they were, `Expired` when the snapshot that it is of has outlived its time.
-    pub(crate) fn read(&self, in_first_phase: bool) -> Result<Arrived> {
+    pub(crate) fn read(&self, in_snapshot: bool) -> Result<Arrived> {
         let object = self.object()?;
         let payload = object.read()?;
         let body = self.record.as_ref().as_bytes().to_vec();
         Ok(Arrived {
             holding: Holding::default(),
             schema: self.number,
-            flags: if in_first_phase { FIRST_PHASE } else { 0 },
+            flags: if in_snapshot { FIRST_PHASE } else { 0 },
             record_length: body.len() as u32,
             checksum: object.checksum(),
             rest: 0,

@@ -65,7 +65,7 @@ impl Row {
         match *self {}
     }
 
-    pub(crate) fn read(&self, _in_first_phase: bool) -> Result<Arrived> {
+    pub(crate) fn read(&self, _in_snapshot: bool) -> Result<Arrived> {
         match *self {}
     }
 }

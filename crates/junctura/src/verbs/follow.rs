@@ -602,7 +602,7 @@ impl Follow {
 
     /// This object is the last that was given.
     pub(crate) fn note(&mut self, object: &Object) {
-        let first_phase = if object.in_first_phase() { object.cursor() } else { None };
+        let first_phase = if object.in_snapshot() { object.cursor() } else { None };
         self.last = Some(Last {
             sequence: object.version().sequence,
             first_phase,

@@ -82,7 +82,7 @@ pub struct Archived {
 ///
 /// // What was taken away by force is told.
 /// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
-/// pool.retire("name=b", force)?;
+/// pool.withdraw_all("name=b", force)?;
 /// while requirement.try_gap()?.is_none() {}
 ///
 /// // The rest, object by object; with options, at most one at a time.

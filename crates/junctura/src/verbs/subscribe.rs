@@ -170,7 +170,7 @@ pub struct BundleName {
 /// let mut events = pool.subscribe("", &[EventKind::Offered, EventKind::Withdrawn])?;
 /// assert!(events.try_next()?.is_none() && !events.is_over());
 /// pool.offer([("name", "a")], b"payload")?;
-/// pool.retire("", WithdrawOptions::default())?;
+/// pool.withdraw_all("", WithdrawOptions::default())?;
 /// let offered = events.next_event()?.expect("it has not ended");
 /// assert_eq!((offered.kind, offered.bytes), (EventKind::Offered, 7));
 /// let withdrawn = events.next_within(Duration::from_secs(10))?.expect("it has not ended");

@@ -49,15 +49,15 @@ impl Pool {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// # pool.offer([("space", "old"), ("name", "a")], b"")?;
     /// # pool.offer([("space", "old"), ("name", "b")], b"")?;
-    /// assert_eq!(pool.retire("space=old", WithdrawOptions::default())?, 2);
+    /// assert_eq!(pool.withdraw_all("space=old", WithdrawOptions::default())?, 2);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// `InvalidSelector`; `Timeout`, naming who still waits.
-    pub fn retire(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
-        self.begin_retire(selector, options)?.wait()
+    pub fn withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
+        self.begin_withdraw_all(selector, options)?.wait()
     }
 
     /// As [`Pool::withdraw`], without waiting. See [`Pending`].
@@ -71,13 +71,14 @@ impl Pool {
         connection.begin_count(&Request::Withdraw(options.of(target)))
     }
 
-    /// As [`Pool::retire`], without waiting. See [`Pending`].
+    /// As [`Pool::withdraw_all`], without waiting. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retire`] come with the answer.
-    pub fn begin_retire(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
+    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::withdraw_all`] come with the answer.
+    pub fn begin_withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
         let target = Wanted::selector(selector);
-        self.connection()?.begin_count(&Request::Retire(options.of(target)))
+        self.connection()?
+            .begin_count(&Request::WithdrawAll(options.of(target)))
     }
 }
 

@@ -255,7 +255,7 @@ fn stat(pool: &Pool, at: &str) -> u64 {
 
 /// All that is left is what this process uses.
 fn assert_nothing_left(pool: &Pool) {
-    pool.retire(
+    pool.withdraw_all(
         "",
         junctura::WithdrawOptions {
             force: true,
@@ -396,7 +396,7 @@ fn a_consumer_killed_while_it_holds_gives_everything_back() {
         let gone = |name: usize| pool.demand(key(name), None).map(drop).map_err(|error| error.code());
         assert!(names.clone().all(|name| gone(name) == Err(Code::Gone)));
     }
-    pool.retire("", junctura::WithdrawOptions::default()).unwrap();
+    pool.withdraw_all("", junctura::WithdrawOptions::default()).unwrap();
     // Over TCP the mirror's descriptors are this process's, too.
     if std::env::var_os("JUNCTURA_TEST_DETOUR").is_none() {
         let segments = stat(&pool, "segments") as usize;

@@ -288,7 +288,7 @@ def _name(node: int) -> str:
 def forget(pool: junctura.Pool, *names: str) -> None:
     """Removes objects that everybody has read, where they are there."""
     named = "/".join(f'"{name}"' for name in names)
-    pool.retire(f"name={named}", timeout=0, force=True)
+    pool.withdraw_all(f"name={named}", timeout=0, force=True)
 
 
 def _about(one: Field) -> tuple[str, str, dict[str, Any], dict[str, str]]:

@@ -1,9 +1,9 @@
 """From a GRIB message to a field.
 
-The bytes of a message are looked at before ecCodes sees them: whether it is whole, and one field. Then its grid gets a
-name of `junctura.products._regrid.grids`, and its values the order that this name has: rows from north to south,
-columns from west to east; of grids whose points are listed (projections, rotated, reduced areas, HEALPix, unstructured),
-the order of `junctura.field`. What has no such name is refused by the name that GRIB has for it.
+The bytes of a message are checked before ecCodes reads them: whether it is whole, and one field. Then its grid gets a
+name of `junctura.products._regrid.grids`, and its values the order of this name: rows from north to south, columns from
+west to east. Grids whose points are listed (projections, rotated, reduced areas, HEALPix, unstructured) have the order
+of `junctura.field`. What has no such name is refused by the name that GRIB has for it.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@
 //!   an event lets objects go ------------------> gone
 //!                           '---- the others ---> out of sight ----so many in each tick, in their order----> gone
 //! ```
-//! So it is when the time of many objects is over at once, when what many are retained for is, with a retire, and when a
+//! So it is when the time of many objects is over at once, when what many are retained for is, with a withdraw-all, and when a
 //! requirement or a client ends that kept many. What is *out of sight* is given to nobody, stands in no list, is no earlier
 //! version of anything, and nobody new is owed it. Whoever comes upon it all the same, by its key or in the queue of a follow,
 //! lets it go first. What follows from its end comes with its turn: the events, the tombstone, the memory, the figures.
 //!
-//! A change of more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) is itself done in parts, in the same queue: a retire, the objects that
+//! A change of more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) is itself done in parts, in the same queue: a withdraw-all, the objects that
 //! a new requirement is owed, the end of a requirement or of a reader with a long queue. An object is as it was until its turn has come.
 //!
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something

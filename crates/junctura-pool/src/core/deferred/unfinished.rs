@@ -19,8 +19,8 @@ pub struct Unfinished {
 /// See [`Unfinished`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnfinishedChange {
-    /// The retire of this client and number.
-    Retire(u32, u64),
+    /// The withdraw-all of this client and number.
+    WithdrawAll(u32, u64),
     /// A requirement is owed what was there: its client and number, or its name.
     Begin(std::result::Result<(u32, u64), String>),
     /// A requirement has ended.
@@ -53,7 +53,7 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
         &Part::TakeOut { id, client, request } => {
             let withdrawal = core.withdrawals.table.get(id as usize)?;
             let (left, newest) = withdrawal.left(client, request)?;
-            Some((UnfinishedChange::Retire(client, request), numbers(left, newest)))
+            Some((UnfinishedChange::WithdrawAll(client, request), numbers(left, newest)))
         }
         &Part::Owe(id) => {
             let requirement = core.interests.requirement_ref(core.interests.still(Some(id))?)?;

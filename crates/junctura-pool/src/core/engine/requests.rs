@@ -63,7 +63,7 @@ impl Core {
             (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
-            (Request::Retire(retire), _) => self.retire(client, number, &retire, fx),
+            (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
             (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
             (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
             (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),

@@ -46,7 +46,7 @@ pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str,
             (!is_elsewhere).then_some((&*follow.selector, order))
         }
         Request::Demand(demand) => text(&demand.target).map(|text| (text, None)),
-        Request::Retire(retire) => text(&retire.target).map(|text| (text, None)),
+        Request::WithdrawAll(withdraw) => text(&withdraw.target).map(|text| (text, None)),
         Request::Require(require) => Some((&require.selector, None)),
         _ => None,
     }

@@ -24,13 +24,13 @@ fn visible(world: &World) -> u64 {
 }
 
 /// Takes out whatever matches.
-fn retire(world: &mut World, client: u32, number: u64, selector: &str, force: bool) {
-    let retire = Withdraw {
+fn withdraw_all(world: &mut World, client: u32, number: u64, selector: &str, force: bool) {
+    let withdraw = Withdraw {
         target: Target::selector(selector),
         timeout_ms: None,
         force,
     };
-    world.ask(client, number, Request::Retire(retire));
+    world.ask(client, number, Request::WithdrawAll(withdraw));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_retire_is_answered_when_all_has_gone_and_others_are_served_meanwhile() {
     let mut world = slow();
     let (p, c) = (world.join("p"), world.join("c"));
     offer_five(&mut world, p);
-    retire(&mut world, p, 6, "", false);
+    withdraw_all(&mut world, p, 6, "", false);
     assert!(world.heard(p).is_empty());
     assert_eq!((visible(&world), world.core.is_behind()), (3, true));
     world.demand_key(c, 1, "d", None);
@@ -197,7 +197,7 @@ fn what_is_taken_out_by_force_is_given_to_no_reader_any_more() {
     }
     world.heard(c);
     world.heard(g);
-    retire(&mut world, p, 6, "", true);
+    withdraw_all(&mut world, p, 6, "", true);
     assert_eq!(visible(&world), 3);
     world.release(c, 1);
     world.release(g, 2);
@@ -239,7 +239,7 @@ fn memory_of_what_a_client_held_comes_free_in_turns() {
         world.offer(p, number, name, "xxxx", 0);
     }
     world.follow(c, 1, |_| {});
-    retire(&mut world, p, 6, "", false);
+    withdraw_all(&mut world, p, 6, "", false);
     world.pass(0);
     world.pass(0);
     assert_eq!((visible(&world), world.core.stat().memory.used_bytes), (0, 20));

@@ -49,7 +49,7 @@ fn question(kind: u8, selector: &str) -> Request<'_> {
             selector: selector.into(),
             ..Require::default()
         }),
-        5 => Request::Retire(Withdraw {
+        5 => Request::WithdrawAll(Withdraw {
             target: Target::selector(selector),
             timeout_ms: Some(0),
             force: true,

@@ -18,13 +18,13 @@ fn at_once() -> World {
     World::with(|config| config.changed_at_once = usize::MAX)
 }
 
-fn retire(world: &mut World, client: u32, number: u64, selector: &str, (force, timeout_ms): (bool, Option<u64>)) {
-    let retire = Withdraw {
+fn withdraw_all(world: &mut World, client: u32, number: u64, selector: &str, (force, timeout_ms): (bool, Option<u64>)) {
+    let withdraw = Withdraw {
         target: Target::selector(selector),
         timeout_ms,
         force,
     };
-    world.ask(client, number, Request::Retire(retire));
+    world.ask(client, number, Request::WithdrawAll(withdraw));
 }
 
 /// Events pass until all is done. How many.
@@ -52,7 +52,7 @@ fn a_retire_takes_out_one_after_the_other_and_others_are_served() {
     world.require(c, 1, "name=c", false);
     finish(&mut world);
     world.heard(c);
-    retire(&mut world, p, 9, "", (false, Some(5)));
+    withdraw_all(&mut world, p, 9, "", (false, Some(5)));
     world.pass(0);
     assert!(world.heard(p).is_empty());
     // The last of the index comes first. What comes meanwhile stays, also under a key that was found.
@@ -77,14 +77,14 @@ fn a_retire_that_is_cancelled_leaves_the_rest() {
     let mut world = in_parts();
     let p = world.join("p");
     offer_all(&mut world, p, "abcdef");
-    retire(&mut world, p, 9, "", (false, None));
+    withdraw_all(&mut world, p, 9, "", (false, None));
     world.pass(0);
     world.ask(p, 10, Request::Cancel(9));
     assert_eq!(finish(&mut world), 1, "it finds that there is nothing to do");
     assert_eq!(world.core.stat().objects.visible, 5);
     let heard = world.heard(p);
     assert!(heard[0].starts_with("9: Interrupted"), "{heard:?}");
-    retire(&mut world, p, 11, "", (true, None));
+    withdraw_all(&mut world, p, 11, "", (true, None));
     world.pass(0);
     world.leave(p);
     finish(&mut world);
@@ -313,7 +313,7 @@ fn a_long_queue_of_a_reader_that_ends_goes_in_parts() {
     offer_all(&mut world, p, "abcdef");
     world.follow(c, 1, |follow| follow.window = 1);
     world.ask(c, 2, Request::Stop(1));
-    retire(&mut world, p, 9, "", (true, None));
+    withdraw_all(&mut world, p, 9, "", (true, None));
     finish(&mut world);
     assert_eq!(world.heard(p), ["9: done 6"]);
     world.leave(c);
@@ -332,7 +332,7 @@ enum Step {
     Named(usize),
     Retract,
     Stop(u64),
-    Retire(usize, bool),
+    WithdrawAll(usize, bool),
     Follow(u64),
     Release(u64),
 }
@@ -350,7 +350,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..SELECTORS.len()).prop_map(Step::Named),
         1 => Just(Step::Retract),
         2 => (10u64..100).prop_map(Step::Stop),
-        1 => (0..SELECTORS.len(), any::<bool>()).prop_map(|(selector, force)| Step::Retire(selector, force)),
+        1 => (0..SELECTORS.len(), any::<bool>()).prop_map(|(selector, force)| Step::WithdrawAll(selector, force)),
         2 => (10u64..100).prop_map(Step::Follow),
         2 => (1u64..30).prop_map(Step::Release),
     ]
@@ -366,7 +366,7 @@ fn take(world: &mut World, (p, c): (u32, u32), number: u64, step: &Step) {
         Step::Named(selector) => world.require_named(c, number, "r", SELECTORS[selector], 0),
         Step::Retract => world.retract(p, number, "r"),
         Step::Stop(which) => world.ask(c, number, Request::Stop(which)),
-        Step::Retire(selector, force) => retire(world, p, number, SELECTORS[selector], (force, Some(0))),
+        Step::WithdrawAll(selector, force) => withdraw_all(world, p, number, SELECTORS[selector], (force, Some(0))),
         Step::Follow(which) => world.follow(c, number, |follow| follow.requirement = Some(which)),
         Step::Release(sequence) => world.release(c, sequence),
     }

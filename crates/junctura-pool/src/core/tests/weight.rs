@@ -206,7 +206,7 @@ fn nothing_weighs_when_everything_is_gone() {
     world.ask(
         p,
         900,
-        Request::Retire(junctura_wire::body::Withdraw {
+        Request::WithdrawAll(junctura_wire::body::Withdraw {
             target: junctura_wire::body::Target::selector(""),
             timeout_ms: None,
             force: true,

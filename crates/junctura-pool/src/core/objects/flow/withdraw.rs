@@ -1,4 +1,4 @@
-//! Withdraw and retire: objects are taken out of the pool, after every requirement that was owed them has had them.
+//! Withdraw and withdraw-all: objects are taken out of the pool, after every requirement that was owed them has had them.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Core {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
-                "takes a key; retire takes a selector",
+                "takes a key; withdraw-all takes a selector",
             ));
         };
         self.see_off_key(identity, fx);
@@ -44,17 +44,17 @@ impl Core {
         self.take_out(client, request, objects, withdraw, fx)
     }
 
-    pub(in crate::core) fn retire(
+    pub(in crate::core) fn withdraw_all(
         &mut self,
         client: u32,
         request: u64,
-        retire: &Withdraw<'_>,
+        withdraw: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Target::Selector(text) = &retire.target else {
+        let Target::Selector(text) = &withdraw.target else {
             return Err(Error::new(
                 Code::InvalidArgument,
-                "retire",
+                "withdraw-all",
                 "takes a selector; withdraw takes a key",
             ));
         };
@@ -63,7 +63,7 @@ impl Core {
         if objects.len() <= self.config.changed_at_once {
             objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
         }
-        self.take_out(client, request, objects, retire, fx)
+        self.take_out(client, request, objects, withdraw, fx)
     }
 
     fn take_out(
