@@ -152,9 +152,9 @@ def _pids(cluster: Any) -> list[int]:
 # In each worker: once a field with this word is decoded and lies in the broker's pool, the first of them says so, and
 # goes no further.
 def hang_once(url: str, word: str) -> None:
-    from junctura.products import _worker
+    from junctura.products._workers import worker_process
 
-    whole = _worker.Worker._do
+    whole = worker_process.Worker._do
 
     def once(self: Any, task: Any) -> Any:
         done = whole(self, task)
@@ -167,7 +167,7 @@ def hang_once(url: str, word: str) -> None:
                 return done
         return threading.Event().wait()
 
-    setattr(_worker.Worker, "_do", once)  # noqa: B010 - it is put back by the end of the process
+    setattr(worker_process.Worker, "_do", once)  # noqa: B010 - it is put back by the end of the process
 
 
 def test_what_a_worker_that_dies_had_begun_is_done_by_another(tmp_path: Path) -> None:
@@ -210,16 +210,16 @@ class Deadly(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
     name = "deadly"
 
     def setup(self, worker: Any) -> None:  # noqa: ARG002
-        from junctura.products import _worker
+        from junctura.products._workers import worker_process
 
-        whole = _worker.Worker._do
+        whole = worker_process.Worker._do
 
         def deadly(self: Any, task: Any) -> Any:
             if "step=6" in task.key and not task.looks:
                 os.kill(os.getpid(), signal.SIGKILL)
             return whole(self, task)
 
-        setattr(_worker.Worker, "_do", deadly)  # noqa: B010
+        setattr(worker_process.Worker, "_do", deadly)  # noqa: B010
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named_before_anything_starts(

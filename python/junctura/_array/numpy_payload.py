@@ -120,9 +120,9 @@ def own(
     """
     if (foot := foot_of(payload)) is not None:
         if dtype is None or shape is None:
-            from junctura import _container
+            from junctura._xarray import label_container
 
-            head = _container.head_of(payload) or {}
+            head = label_container.head_of(payload) or {}
             dtype, shape = str(head.get("dtype")), head.get("shape")
         payload = memoryview(payload)[: foot.array]
     elif silent is not None:

@@ -183,9 +183,9 @@ def serve() -> None:
 def _limited_memory() -> int:
     """Limits the address space of this process, and returns the limit in bytes."""
     # It imports this module.
-    from junctura import _messages
+    from junctura._grib import checked_messages
 
-    wanted = min(max(_MEMORY_LEAST, _messages.points_max() * _BYTES_PER_POINT), _MEMORY_MOST)
+    wanted = min(max(_MEMORY_LEAST, checked_messages.points_max() * _BYTES_PER_POINT), _MEMORY_MOST)
     least = min(limit for limit in (*resource.getrlimit(resource.RLIMIT_AS), wanted) if limit >= 0)
     resource.setrlimit(resource.RLIMIT_AS, (least, least))
     return least
