@@ -193,11 +193,18 @@ impl Archiver {
         let Some(mut follow) = self.follow.take() else {
             return Err(Error::new(Code::Closed, "archiver", "it has run"));
         };
-        while let Some(item) = self.next(&mut follow, told)? {
+        let outcome = self.archive_from(&mut follow, told);
+        // The next archiver finds all that is owed. Without a server there is nothing to end.
+        let _ = follow.end();
+        outcome
+    }
+
+    fn archive_from(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
+        while let Some(item) = self.next(follow, told)? {
             self.take(item, told)?;
         }
         if self.progress.is_to_stop() && !follow.is_over() {
-            return self.drain(&mut follow, told);
+            return self.drain(follow, told);
         }
         self.archive_gathered(told)?;
         self.flush(told)?;

@@ -191,7 +191,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Without a server there is nothing to end. Tasks drop it, too: it does not wait.
-        let _ = self.begin_stop();
+        // Without a server there is nothing to end.
+        let _ = self.begin_stop().map(|stop| self.connection.end_by(stop));
     }
 }

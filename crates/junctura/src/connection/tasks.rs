@@ -15,6 +15,7 @@ use std::task::Waker;
 use crate::awaiting::{Awaiting, What};
 use crate::connection::Connection;
 use crate::connection::state::State;
+use crate::pending::Pending;
 
 /// The wakers that wait for one thing, by the numbers of their places.
 #[derive(Debug, Default)]
@@ -131,7 +132,27 @@ impl Drop for TaskPlace {
     }
 }
 
+impl Connection {
+    /// Waits for the end of what is dropped, so that it is over for other clients, too. A task or an event loop must not block:
+    /// in a pool that serves them, the end only begins here.
+    pub(crate) fn end_by(&self, end: Pending<()>) {
+        if !self.lock().is_ok_and(|state| state.serves_tasks()) {
+            // Why it failed concerns nothing that is still there.
+            let _ = end.wait();
+        }
+    }
+}
+
 impl State {
+    /// Whether tasks or an event loop use this pool.
+    fn serves_tasks(&self) -> bool {
+        #[cfg(feature = "async")]
+        if self.tasks.driver != DriverState::Absent {
+            return true;
+        }
+        self.watch.is_some()
+    }
+
     /// Those of a conversation; of one that is over, and of none, those of whatever comes.
     fn wakers_of(&mut self, conversation: Option<u64>) -> &mut TaskWakers {
         let Self { mail, tasks, .. } = self;

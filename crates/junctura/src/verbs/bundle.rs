@@ -560,7 +560,7 @@ impl Awaited for Bundle {
 impl Drop for Bundle {
     fn drop(&mut self) {
         // Requests may still wait for it. Without a server there is nothing to leave.
-        let _ = self.progress.begin_leave();
+        let _ = self.progress.begin_leave().map(|leave| self.connection.end_by(leave));
     }
 }
 
