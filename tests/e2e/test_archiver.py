@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -357,4 +358,6 @@ def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_i
     assert totals["dropped_archived"] >= count - 16
     assert totals["dropped_archived"] + stat["objects"]["visible"] == count
     assert (totals["expired"], totals["broken"], stat["spill"]) == (0, 0, None)
-    assert f"{totals['dropped_archived']} archived and dropped for room" in bare.text("stat")
+    # What was archived after the first question may have left, too, when the second one is answered.
+    shown = re.search(r"(\d+) archived and dropped for room", bare.text("stat"))
+    assert shown and totals["dropped_archived"] <= int(shown[1]) <= count

@@ -124,6 +124,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// ```
 /// Some requests have several steps: the pool is asked, then the store behind it, and each step begins when the answer to
 /// the one before was taken. A pool without a store answers a demand in one step.
+#[must_use = "a request that is dropped is given up; one of several steps goes on only while it is waited for"]
 pub struct Pending<T> {
     pub(crate) connection: Arc<Connection>,
     source: PendingSource<T>,
@@ -237,6 +238,10 @@ impl<T> Pending<T> {
     }
 
     fn get(&mut self, mut ask: Ask) -> Result<Option<T>> {
+        #[cfg(feature = "async")]
+        if self.slow.is_some() {
+            return self.take_made(ask);
+        }
         loop {
             match &mut self.source {
                 PendingSource::Taken => return Ok(None),
@@ -327,8 +332,11 @@ impl<T> Pending<T> {
 
     /// Memory that came, or why none comes, is taken once.
     fn remember(&mut self, taken: Result<Option<Allocation>>) -> Result<Option<T>> {
-        if matches!(taken, Ok(None)) {
-            return Ok(None);
+        match &taken {
+            Ok(None) => return Ok(None),
+            // The wait was interrupted, and the request stands.
+            Err(error) if error.code() == Code::Interrupted => return taken.map(|_| None),
+            _ => {}
         }
         match std::mem::replace(&mut self.source, PendingSource::Taken) {
             PendingSource::Memory(_, made) => taken.map(|allocation| allocation.map(made)),
@@ -369,6 +377,19 @@ impl<T> Pending<T> {
             return Some(Ok(Quick::Slow));
         }
         self.take().transpose().map(|taken| taken.map(Quick::Taken))
+    }
+
+    /// The answer that a thread makes, since a task has polled this before.
+    fn take_made(&mut self, ask: Ask) -> Result<Option<T>> {
+        let deadline = match ask {
+            Ask::Wait(deadline) => deadline,
+            Ask::Take | Ask::TakeQuickly => Some(Instant::now()),
+        };
+        let Some(made) = self.slow.as_mut().and_then(|slow| slow.wait(deadline)) else {
+            return Ok(None);
+        };
+        self.slow = None;
+        made.take().map(Some)
     }
 
     /// The request itself, for a thread; here it counts as taken.

@@ -6,9 +6,10 @@ use junctura_model::{IntoGiven, Result};
 
 use crate::Piece;
 use crate::array::{Offering, first_piece, is_second, unless_complete};
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::verbs::bundle::Bundle;
-use crate::verbs::offer::{OfferOptions, Terms};
+use crate::verbs::offer::{Content, OfferOptions, Terms};
 
 impl Pool {
     /// As [`Pool::offer_piece_with`], for a task: waits for memory where the pool is full. A future that is
@@ -95,6 +96,12 @@ impl Pool {
 }
 
 async fn stage(bundle: &Bundle, terms: Terms, record: &[u8], bytes: &[u8]) -> Result<()> {
+    let connection = bundle.connection();
+    if connection.depot_of_rejecting(terms.schema()).is_some() {
+        let (looking, record) = (Arc::clone(connection), record.to_vec());
+        let look = move || looking.refuse_behind(terms, &record, Content::Inline(&[]));
+        Pending::work(connection, look, drop).await?;
+    }
     let mut memory = bundle.begin_allocate(bytes.len())?.await?;
     memory.copy_from_slice(bytes);
     bundle.begin_stage(terms, memory, record)?.await.map(drop)

@@ -6,8 +6,9 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::thread;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
 
 use junctura_model::{Code, Error, Result};
 
@@ -51,6 +52,32 @@ pub(super) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
         .spawn(work)
         .map_err(|error| Error::new(Code::LimitExceeded, "thread", error.to_string()))?;
     Ok(Beside { slot, undo })
+}
+
+impl<T> Beside<T> {
+    /// What the thread has made; blocks until then. `None`: not by the deadline.
+    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
+        let waker = Arc::new(WaitingThread(thread::current())).into();
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(made) = Pin::new(&mut *self).poll(&mut context) {
+                return Some(made);
+            }
+            match deadline {
+                None => thread::park(),
+                Some(deadline) if deadline <= Instant::now() => return None,
+                Some(deadline) => thread::park_timeout(deadline.saturating_duration_since(Instant::now())),
+            }
+        }
+    }
+}
+
+struct WaitingThread(Thread);
+
+impl Wake for WaitingThread {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 impl<T> Future for Beside<T> {

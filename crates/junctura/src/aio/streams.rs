@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use futures_core::Stream;
 use junctura_model::Result;
@@ -12,7 +13,7 @@ use super::beside::{Beside, beside};
 use super::tasks::until;
 use crate::awaiting::Awaited;
 use crate::connection::TaskPlace;
-use crate::verbs::follow::{Errand, Follow, Gap, Item};
+use crate::verbs::follow::{Errand, Follow, Gap, Item, too_late};
 use crate::verbs::list::{Entry, Pages};
 use crate::verbs::require::Requirement;
 use crate::verbs::subscribe::{PoolEvent, Subscription};
@@ -77,6 +78,26 @@ impl Follow {
         let done = ready!(Pin::new(errand).poll(cx));
         self.task.errand = None;
         Poll::Ready(done.map_or(Ok(()), |errand| self.finish(errand)))
+    }
+
+    /// What a task has left when it was dropped: what a thread reads for the follow comes first.
+    ///
+    /// # Errors
+    /// Also `Timeout` where the thread needs longer than this.
+    pub(crate) fn left_by_task(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        if let Some(errand) = &mut self.task.errand {
+            let done = errand.wait(deadline).ok_or_else(too_late)?;
+            self.task.errand = None;
+            done.map_or(Ok(()), |errand| self.finish(errand))?;
+        }
+        if !self.has_errands() {
+            return Ok(None);
+        }
+        if let Some(mut errand) = self.take_errand()? {
+            errand.run();
+            self.finish(errand)?;
+        }
+        self.take_next()
     }
 
     fn send_out(&mut self, errand: Errand) -> Result<()> {

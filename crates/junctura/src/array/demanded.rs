@@ -142,7 +142,7 @@ impl Pool {
         let target = target.into();
         let began = Instant::now();
         match self.demand(target.clone(), timeout) {
-            Ok(object) => DemandedArray::new(self, object),
+            Ok(object) => self.array(object),
             Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
                 let waited = began.elapsed();
                 let target = owned(self.connection()?.resolve(&target)?);
@@ -181,7 +181,7 @@ impl Pool {
         };
         let (pool, began) = (self.clone(), Instant::now());
         Ok(self.begin_demand(target, options)?.then(move |object| match object {
-            Ok(object) => Ok(Pending::known(&connection, DemandedArray::new(&pool, object))),
+            Ok(object) => Ok(Pending::known(&connection, pool.array(object))),
             Err(error) if matches!(error.code(), Code::Timeout | Code::NotFound) => {
                 let waited = began.elapsed();
                 let name = move || Err(missing::named(&pool, &meant, &error, waited));
@@ -211,12 +211,7 @@ pub(crate) fn is_in_pieces(payload: &[u8]) -> bool {
 
 impl DemandedArray {
     /// # Errors
-    /// `InvalidArgument` for an object that is no array; `Corrupt`.
-    pub(crate) fn new(pool: &Pool, object: Object) -> Result<Self> {
-        Self::of(pool, object).map_err(|refused| refused.1)
-    }
-
-    /// As [`Self::new`]; an object that is no array is returned with the error.
+    /// `InvalidArgument` for an object that is no array, which is returned with the error; `Corrupt`.
     pub(super) fn of(pool: &Pool, object: Object) -> std::result::Result<Self, Box<(Object, Error)>> {
         match How::of(&object) {
             Ok(how) => Ok(Self {

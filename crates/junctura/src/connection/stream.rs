@@ -1,7 +1,7 @@
 //! A conversation in which the server goes on talking: what follows, lists, subscriptions and requirements share.
 //!
-//! Letters are fetched in batches, so that most of them cost no lock. Whoever drops a stream waits for the server's last
-//! word on it (one round trip): after that nothing of it is on its way here, and nothing stays held.
+//! Letters are fetched in batches, so that most of them cost no lock. Dropping a stream waits for the server's last
+//! word on it (one round trip), unless tasks or an event loop use the pool: after that nothing of it is in flight or held.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -513,7 +513,6 @@ impl Bundle {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn begin_wait(&self) -> Pending<Completed> {
         Pending::watch(&self.connection, Arc::clone(&self.progress))
     }
@@ -521,6 +520,11 @@ impl Bundle {
     /// What came of it, if that has been read.
     pub(crate) fn take_completed(&self) -> Result<Option<Completed>> {
         self.progress.take_completed()
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
     }
 
     /// Stages memory of this pool under a record that is ready.

@@ -337,7 +337,7 @@ pub(crate) enum Through<'a> {
     Group(&'a str, Option<&'a Group>),
 }
 
-fn too_late() -> Error {
+pub(crate) fn too_late() -> Error {
     Error::new(Code::Timeout, "follow", "nothing came in time")
 }
 
@@ -490,6 +490,12 @@ impl Follow {
     /// # Errors
     /// As [`Follow::next_item`].
     pub fn try_next(&mut self) -> Result<Option<Item>> {
+        #[cfg(feature = "async")]
+        match self.left_by_task(Some(Instant::now())) {
+            Err(error) if error.code() == Code::Timeout => return Ok(None),
+            Ok(None) => {}
+            left => return left,
+        }
         if self.replay.is_some() {
             return self.try_next_behind();
         }
@@ -588,6 +594,10 @@ impl Follow {
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        #[cfg(feature = "async")]
+        if let Some(item) = self.left_by_task(deadline)? {
+            return Ok(Some(item));
+        }
         if self.replay.is_some() {
             return self.next_behind(deadline);
         }

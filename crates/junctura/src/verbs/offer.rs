@@ -370,7 +370,11 @@ impl Connection {
         if looked.is_err()
             && let Some(slot) = content.slot()
         {
-            self.lock()?.free_slot(slot);
+            let mut state = self.lock()?;
+            state.free_slot(slot);
+            state.wake_concerned();
+            state.nudge();
+            drop(self.wake_tasks(state));
         }
         looked
     }

@@ -416,6 +416,9 @@ impl Requirement {
     /// As [`Requirement::try_gap`], of what has been read.
     #[cfg(feature = "async")]
     pub(crate) fn take_gap(&mut self) -> Result<Option<Gap>> {
+        if self.stream.is_over() {
+            return Err(Error::new(Code::Closed, self.selector(), "the requirement has ended"));
+        }
         match self.stream.take()? {
             Some(letter) => self.gap(letter).map(Some),
             None => Ok(None),

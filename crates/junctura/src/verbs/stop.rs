@@ -50,7 +50,10 @@ impl Pool {
             };
             // It answers nothing any more: what comes is the end of the connection, and before that the address is free.
             match connection.begin_stat() {
-                Ok(end) => Ok(end.map(|_| ended)),
+                Ok(end) => Ok(end.map(|end| match end {
+                    Err(error) if !matches!(error.code(), Code::Disconnected | Code::Closed) => Err(error),
+                    _ => ended,
+                })),
                 Err(_) => Ok(Pending::known(&connection, ended)),
             }
         }))

@@ -299,6 +299,12 @@ impl Follow {
         (!was_given).then_some(item)
     }
 
+    /// Whether an object that takes long comes before all that was not read.
+    #[cfg(feature = "async")]
+    pub(crate) fn has_errands(&self) -> bool {
+        self.errands.undone.is_some() || self.errands.unseen.is_some()
+    }
+
     /// The first errand of a follow with a store behind the pool.
     fn beginning(&mut self) -> Result<Option<Errand>> {
         match &self.replay {
