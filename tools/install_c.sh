@@ -14,4 +14,6 @@ install -m 755 "$built/libjunctura_c.so" "$prefix/lib/libjunctura.so.0"
 ln -sf libjunctura.so.0 "$prefix/lib/libjunctura.so"
 install -m 644 c/include/junctura.h "$prefix/include/junctura.h"
 fill c/install/junctura.pc.in >"$prefix/lib/pkgconfig/junctura.pc"
-fill c/install/JuncturaConfig.cmake.in >"$prefix/lib/cmake/Junctura/JuncturaConfig.cmake"
+for file in JuncturaConfig JuncturaConfigVersion; do
+    fill "c/install/$file.cmake.in" >"$prefix/lib/cmake/Junctura/$file.cmake"
+done

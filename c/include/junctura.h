@@ -109,7 +109,7 @@
 // The operating system refused a read, write or map.
 #define JCT_IO 25
 
-// The library panicked: a defect. The text of the error names the place. The handles of the call must only
+// The library panicked: a defect. The place is printed on standard error. The handles of the call must only
 // be freed.
 #define JCT_PANIC 255
 
@@ -184,7 +184,8 @@ uint32_t jct_abi(void);
 // Returns the version of the library, such as "0.1.0". The text is static.
 const char *jct_version(void);
 
-// Frees a text that a function returned through a `char **`. NULL has no effect.
+// Frees a text that a function returned through a `char **`. The text must not have been changed. NULL has no
+// effect.
 void jct_free(void *text);
 
 // Returns the number of this thread's last error, JCT_OK where none has occurred. A call that succeeds
@@ -296,9 +297,9 @@ int jct_offer(const jct_pool_t *pool,
 
 // Allocates `bytes` bytes in the pool for a payload, which is then filled in place and offered without
 // a copy. `*data` is the memory, aligned to 64 bytes where `bytes` exceeds the inline limit of the
-// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks for at most
-// `timeout` seconds while the pool has no memory. Offer it with jct_allocation_offer, or free it with
-// jct_allocation_free.
+// pool (default: 4,096), else as by malloc; what it contains is undefined. Blocks while the pool has no
+// memory, for at most the option `timeout` of jct_pool_open. Offer it with jct_allocation_offer, or free
+// it with jct_allocation_free.
 //
 // Errors: JCT_TOO_LARGE, JCT_POOL_FULL.
 int jct_allocate(const jct_pool_t *pool, size_t bytes, jct_allocation_t **out, void **data);
@@ -455,7 +456,7 @@ int jct_follow_next(jct_follow_t *follow, double timeout, jct_object_t **object,
 int jct_follow_gap(const jct_follow_t *follow, uint64_t *objects, const char **reason);
 
 // Returns the cursor behind the last object that a follow delivered: a text with which a later follow
-// continues, also in another process. Empty before the first object. The text is valid until this function
+// continues, also in another process. Empty before the first object; an empty cursor is as none. The text is valid until this function
 // is called again, or until the follow is closed. NULL for an invalid handle.
 const char *jct_follow_cursor(jct_follow_t *follow);
 

@@ -35,7 +35,7 @@ def test_cmake_finds_it(prefix: Path, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\n"
         "project(user C)\n"
-        "find_package(Junctura REQUIRED)\n"
+        "find_package(Junctura 0.1 REQUIRED)\n"
         f"add_executable(functions {PROGRAMS}/functions.c)\n"
         "target_link_libraries(functions PRIVATE Junctura::junctura)\n"
     )

@@ -30,7 +30,7 @@ def test_an_answer_is_asked_for_once(cache: Path) -> None:
     assert (asked, len(list(cache.iterdir()))) == (["one"], 2)
 
 
-@pytest.mark.parametrize("damage", [b"", b"[", b"\xff"])
+@pytest.mark.parametrize("damage", [b"", b"[", b"\xff", b"1", b"[]", b'{"question": "another", "answer": "K"}'])
 def test_what_is_damaged_is_asked_for_again(cache: Path, damage: bytes) -> None:
     answered("one", lambda: "K")
     (path,) = cache.iterdir()
@@ -44,8 +44,25 @@ def test_an_answer_needs_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert answered("one", lambda: "K") == "K"
 
 
-def test_of_tables_of_ones_own_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ECCODES_DEFINITION_PATH", "/own")
+def test_a_full_folder_gets_no_more(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("junctura.products._workers.cache._FILES_MAX", 2)
+    assert [answered(question, lambda: "K") for question in "abc"] == ["K"] * 3
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("JUNCTURA_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
+    assert answered("one", lambda: "K") == "K"
+
+
+@pytest.mark.parametrize("name", ["ECCODES_DEFINITION_PATH", "ECCODES_EXTRA_DEFINITION_PATH"])
+def test_of_tables_of_ones_own_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "/own")
     assert [answered("one", lambda: "K"), answered("one", lambda: "m")] == ["K", "m"]
     assert not cache.exists()
 

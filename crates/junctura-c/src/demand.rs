@@ -19,9 +19,15 @@ pub struct PendingHandle {
 }
 
 impl OpaqueType for PendingHandle {
-    type Value = Pending<Object>;
+    type Value = BegunDemand;
     const TAG: u64 = 0x6a63_745f_7065_6e64;
     const NAME: &'static str = "pending demand";
+}
+
+/// A demand, and whether its answer was taken.
+pub(crate) struct BegunDemand {
+    pending: Pending<Object>,
+    is_answered: bool,
 }
 
 /// Receives the newest object that matches a selector, such as "param=t,step=0/to/24,levelist>=500". Blocks
@@ -109,7 +115,11 @@ pub unsafe extern "C" fn jct_begin_demand(
         unsafe {
             handle::create_in(out, || {
                 let options = demand_options(OptionWords::read(options)?, timeout)?;
-                pool::of(pool)?.begin_demand(Target::selector(text("selector", selector)?), options)
+                let pending = pool::of(pool)?.begin_demand(Target::selector(text("selector", selector)?), options)?;
+                Ok(BegunDemand {
+                    pending,
+                    is_answered: false,
+                })
             })
         }
     })
@@ -128,22 +138,29 @@ pub unsafe extern "C" fn jct_pending_take(
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             handle::create_in(out, || {
-                let pending = handle::exclusive(pending)?;
-                let answer = match read_timeout(timeout)? {
-                    Some(Duration::ZERO) => pending.try_take(),
-                    timeout => pending.wait_within(timeout.unwrap_or(Duration::MAX)),
-                };
-                answer?.map(HeldObject::new).ok_or_else(|| not_yet(timeout))
+                let begun = handle::exclusive(pending)?;
+                begun.take(read_timeout(timeout)?).map(HeldObject::new)
             })
         }
     })
 }
 
-fn not_yet(timeout: f64) -> Error {
-    if timeout < 0.0 {
-        return Error::new(Code::NotFound, "pending demand", "its answer was taken before");
+impl BegunDemand {
+    fn take(&mut self, timeout: Option<Duration>) -> Result<Object> {
+        if self.is_answered {
+            return Err(Error::new(
+                Code::NotFound,
+                "pending demand",
+                "its answer was taken before",
+            ));
+        }
+        let answer = match timeout {
+            Some(Duration::ZERO) => self.pending.try_take(),
+            timeout => self.pending.wait_within(timeout.unwrap_or(Duration::MAX)),
+        };
+        self.is_answered = !matches!(answer, Ok(None));
+        answer?.ok_or_else(|| Error::new(Code::Timeout, "pending demand", "no answer has arrived in time"))
     }
-    Error::new(Code::Timeout, "pending demand", "no answer has arrived in time")
 }
 
 /// Frees a demand that was begun, and cancels it. NULL has no effect. Does not block.

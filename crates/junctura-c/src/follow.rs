@@ -153,7 +153,7 @@ pub(crate) fn follow_options(words: &mut OptionWords<'_>) -> Result<FollowOption
     Ok(FollowOptions {
         window: words.number("window")?,
         order_by: words.text("order_by")?.map(str::to_owned),
-        cursor: words.text("cursor")?.map(str::to_owned),
+        cursor: words.text("cursor")?.filter(|text| !text.is_empty()).map(str::to_owned),
         only_new: words.flag("only_new")?,
         until_live: words.flag("until_live")?,
         requirement: None,
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn jct_follow_gap(
 }
 
 /// Returns the cursor behind the last object that a follow delivered: a text with which a later follow
-/// continues, also in another process. Empty before the first object. The text is valid until this function
+/// continues, also in another process. Empty before the first object; an empty cursor is as none. The text is valid until this function
 /// is called again, or until the follow is closed. NULL for an invalid handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_follow_cursor(follow: *mut FollowHandle) -> *const c_char {

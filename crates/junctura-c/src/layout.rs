@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use junctura::{Layout, Order, Result};
-use junctura_layout::Slab;
+use junctura::{Code, Error, Layout, Order, Result};
+use junctura_layout::{SLABS_MAX, Slab};
 
 use crate::call::argument::{invalid, place, slice, text};
 use crate::call::error::guarded;
@@ -86,8 +86,9 @@ fn of_blocks(shape: &[u64], ranks: &[u64], (starts, counts): (&[u64], &[u64]), o
     };
     let dimensions = shape.len().max(1);
     let last = ranks.iter().max().copied().unwrap_or(0);
-    if last >= ranks.len().max(1) as u64 * RANKS_FOR_EACH_BLOCK {
-        return Err(invalid("ranks", format!("rank {last} of {} blocks", ranks.len())));
+    if last >= RANKS_MAX {
+        let cause = format!("rank {last}; at most {RANKS_MAX} ranks are possible");
+        return Err(Error::new(Code::LimitExceeded, "ranks", cause));
     }
     let mut slabs: Vec<Vec<Slab>> = vec![Vec::new(); last as usize + 1];
     for ((rank, start), count) in ranks
@@ -108,9 +109,8 @@ fn of_blocks(shape: &[u64], ranks: &[u64], (starts, counts): (&[u64], &[u64]), o
     layout.stored(order, storage)
 }
 
-/// Ranks without a block are allowed, and so many for each block at most: a number beyond that is a
-/// mistake.
-const RANKS_FOR_EACH_BLOCK: u64 = 1 << 16;
+/// Ranks without a block are allowed; this is the limit of layouts.
+const RANKS_MAX: u64 = SLABS_MAX as u64;
 
 /// Frees a layout. NULL has no effect. Exchanges that were opened with it are not affected.
 #[unsafe(no_mangle)]

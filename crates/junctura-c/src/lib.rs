@@ -71,7 +71,8 @@ pub extern "C" fn jct_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Frees a text that a function returned through a `char **`. NULL has no effect.
+/// Frees a text that a function returned through a `char **`. The text must not have been changed. NULL has no
+/// effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_free(text: *mut c_void) {
     if !text.is_null() {

@@ -1,12 +1,13 @@
 //! Pools: opening, closing, and what concerns a pool as a whole.
 
+use std::env::VarError;
 use std::ffi::{CString, c_char, c_int};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 
 use junctura::{Pool, PoolBuilder, PoolDescriptor, Result, Schema};
 
-use crate::call::argument::{c_text, optional_text, place, timeout as read_timeout};
+use crate::call::argument::{c_text, invalid, optional_text, place, timeout as read_timeout};
 use crate::call::error::{guarded, guarded_or};
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::OptionWords;
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn jct_pool_open(url: *const c_char, options: *const c_cha
             handle::create_in(out, || {
                 let given = optional_text("url", url)?.map(str::to_owned);
                 let mut words = OptionWords::read(options)?;
-                let builder = settle(address(given), &mut words)?;
+                let builder = settle(address(given)?, &mut words)?;
                 words.finish()?;
                 let pool = builder.open()?;
                 let url = c_text(pool.url());
@@ -76,11 +77,19 @@ pub unsafe extern "C" fn jct_pool_open(url: *const c_char, options: *const c_cha
     })
 }
 
-fn address(given: Option<String>) -> PoolBuilder {
-    let of_environment = || std::env::var("JUNCTURA_POOL").ok().filter(|url| !url.is_empty());
-    match given.or_else(of_environment) {
-        Some(url) => Pool::builder().url(url),
-        None => Pool::builder(),
+fn address(given: Option<String>) -> Result<PoolBuilder> {
+    let url = match given {
+        Some(url) => Some(url),
+        None => of_environment()?,
+    };
+    Ok(url.map_or_else(Pool::builder, |url| Pool::builder().url(url)))
+}
+
+fn of_environment() -> Result<Option<String>> {
+    match std::env::var("JUNCTURA_POOL") {
+        Ok(url) => Ok(Some(url).filter(|url| !url.is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(invalid("JUNCTURA_POOL", "it is not UTF-8")),
     }
 }
 

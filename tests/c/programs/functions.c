@@ -100,6 +100,7 @@ static void pending(jct_pool_t *pool) {
     EXPECT(holds(object, "answer"));
     jct_object_release(object);
     RETURNS(JCT_NOT_FOUND, jct_pending_take(late, -1, &object));
+    RETURNS(JCT_NOT_FOUND, jct_pending_take(late, 0, &object));
     EXPECT(!object);
     jct_pending_free(late);
     OK(jct_begin_demand(pool, "name=never", NULL, -1, &late));

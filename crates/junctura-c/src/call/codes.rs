@@ -54,7 +54,7 @@ pub const JCT_PROTOCOL: c_int = 23;
 pub const JCT_INTERRUPTED: c_int = 24;
 /// The operating system refused a read, write or map.
 pub const JCT_IO: c_int = 25;
-/// The library panicked: a defect. The text of the error names the place. The handles of the call must only
+/// The library panicked: a defect. The place is printed on standard error. The handles of the call must only
 /// be freed.
 pub const JCT_PANIC: c_int = 255;
 

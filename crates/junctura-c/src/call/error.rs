@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -47,7 +48,8 @@ impl LastError {
 
     fn note(self) -> c_int {
         let code = self.code;
-        LAST.with(|last| *last.borrow_mut() = self);
+        // When the thread ends, its last error may have gone before what the program frees then.
+        let _ = LAST.try_with(|last| *last.borrow_mut() = self);
         code
     }
 }
@@ -57,7 +59,12 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<()>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => JCT_OK,
         Ok(Err(error)) => LastError::of(&error).note(),
-        Err(payload) => LastError::of_panic(&*payload).note(),
+        Err(payload) => {
+            let code = LastError::of_panic(&*payload).note();
+            // Dropping it could panic, too.
+            let _ = ManuallyDrop::new(payload);
+            code
+        }
     }
 }
 
@@ -75,27 +82,32 @@ pub(crate) fn guarded_or<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T 
 /// does not change it.
 #[unsafe(no_mangle)]
 pub extern "C" fn jct_error_code() -> c_int {
-    LAST.with(|last| last.borrow().code)
+    LAST.try_with(|last| last.borrow().code).unwrap_or(JCT_OK)
 }
 
 /// Returns this thread's last error as one line: "code: subject: cause". Empty where none has occurred. The
 /// text is valid until the next call of this thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn jct_error_text() -> *const c_char {
-    LAST.with(|last| last.borrow().text.as_ptr())
+    text_of(|last| &last.text)
 }
 
 /// Returns the subject of this thread's last error: an attribute, key, path or peer; may be empty. Valid as
 /// jct_error_text.
 #[unsafe(no_mangle)]
 pub extern "C" fn jct_error_subject() -> *const c_char {
-    LAST.with(|last| last.borrow().subject.as_ptr())
+    text_of(|last| &last.subject)
 }
 
 /// Returns the cause of this thread's last error in words. Valid as jct_error_text.
 #[unsafe(no_mangle)]
 pub extern "C" fn jct_error_cause() -> *const c_char {
-    LAST.with(|last| last.borrow().cause.as_ptr())
+    text_of(|last| &last.cause)
+}
+
+fn text_of(part: impl FnOnce(&LastError) -> &CString) -> *const c_char {
+    LAST.try_with(|last| part(&last.borrow()).as_ptr())
+        .unwrap_or(c"".as_ptr())
 }
 
 /// Returns the name of a number that a function returned, such as "NotFound", the same in every language;

@@ -226,7 +226,10 @@ fn end_of_word(text: &str) -> Result<usize> {
     for (at, letter) in text.char_indices() {
         match letter {
             '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+            ')' if depth == 0 => {
+                return Err(invalid("options", format!("a parenthesis closes nothing in {text:?}")));
+            }
+            ')' => depth -= 1,
             ',' if depth == 0 => return Ok(at),
             _ => {}
         }
@@ -237,9 +240,11 @@ fn end_of_word(text: &str) -> Result<usize> {
     Ok(text.len())
 }
 
+/// Strips parentheses that enclose the whole value.
 fn without_parentheses(value: &str) -> &str {
     let within = value.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    within.unwrap_or(value)
+    let encloses = |within: &&str| end_of_word(&within.replace(',', " ")).is_ok();
+    within.filter(encloses).unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -247,6 +252,14 @@ mod tests {
     use junctura::Retention;
 
     use super::*;
+
+    #[test]
+    fn parentheses_are_pairs() {
+        assert!(OptionWords::parse("name=a)").is_err() && OptionWords::parse("name=(a").is_err());
+        let mut words = OptionWords::parse("name=(a)x(b),group=(a,(b))").unwrap();
+        assert_eq!(words.text("name"), Ok(Some("(a)x(b)")));
+        assert_eq!(words.text("group"), Ok(Some("a,(b)")));
+    }
 
     #[test]
     fn words_are_taken_by_name() {

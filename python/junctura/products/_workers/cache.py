@@ -4,9 +4,9 @@ The cache on disk is in the folder that the environment variable ``JUNCTURA_CACH
 ``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``.
 
 The folder `eccodes` of it has answers of ecCodes, which reads its tables of parameters for 0.4 s before it answers. An
-answer is a JSON file, whose name is a hash of the question and the version of ecCodes. Files appear there whole;
-processes may share them. A file that cannot be read is an answer that is not there, and an answer that cannot be kept
-is returned all the same.
+answer is a JSON file with its question, which includes the versions of ecCodes and of Junctura; its name is a hash of
+that. Files appear there whole; processes may share them. A file that cannot be read, or is of another question, is an
+answer that is not there, and an answer that cannot be kept is returned all the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,23 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import junctura
 from junctura import _forks
 
 _Made = TypeVar("_Made")
 # Of answers on disk.
 _FORM = 1
 # Who sets one of these may change the tables at any time: nothing is kept then.
-_OWN_TABLES = ("ECCODES_DEFINITION_PATH", "ECCODES_SAMPLES_PATH", "GRIB_DEFINITION_PATH", "GRIB_SAMPLES_PATH")
+_OWN_TABLES = (
+    "ECCODES_DEFINITION_PATH",
+    "ECCODES_EXTRA_DEFINITION_PATH",
+    "ECCODES_EXTRA_SAMPLES_PATH",
+    "ECCODES_SAMPLES_PATH",
+    "GRIB_DEFINITION_PATH",
+    "GRIB_SAMPLES_PATH",
+)
+# Files of answers: a folder that has so many gets no more.
+_FILES_MAX = 10_000
 
 
 def folder_of(kind: str) -> Path:
@@ -53,18 +63,26 @@ def answered(question: object, ask: Callable[[], Any]) -> Any:
     """
     if any(os.environ.get(name) for name in _OWN_TABLES):
         return ask()
-    said = repr((question, _version(), _FORM)).encode()
-    path = folder_of("eccodes") / f"{hashlib.sha256(said).hexdigest()[:40]}.json"
-    with contextlib.suppress(OSError, ValueError):
-        return json.loads(path.read_bytes())
+    said = repr((question, _version(), _FORM))
+    try:
+        path = folder_of("eccodes") / f"{hashlib.sha256(said.encode()).hexdigest()[:40]}.json"
+    except RuntimeError:  # nobody knows this user's home
+        return ask()
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_bytes())
+        if kept["question"] == said:
+            return kept["answer"]
     answer = ask()
     with contextlib.suppress(OSError):
-        _keep(path, json.dumps(answer).encode())
+        _keep(path, json.dumps({"question": said, "answer": answer}).encode())
     return answer
 
 
 def _keep(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    with os.scandir(path.parent) as entries:
+        if sum(1 for _ in entries) >= _FILES_MAX:
+            return
     hidden = path.with_name(f".{secrets.token_hex(8)}")
     try:
         hidden.write_bytes(content)
@@ -76,7 +94,8 @@ def _keep(path: Path, content: bytes) -> None:
 @functools.lru_cache(maxsize=1)
 def _version() -> str:
     eccodes = _forks.needed("eccodes", "products")
-    return f"{eccodes.codes_get_api_version()} {eccodes.codes_definition_path()} {eccodes.codes_samples_path()}"
+    ours = junctura.__version__
+    return f"{ours} {eccodes.codes_get_api_version()} {eccodes.codes_definition_path()} {eccodes.codes_samples_path()}"
 
 
 class Bounded(Generic[_Made]):

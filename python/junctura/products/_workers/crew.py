@@ -93,6 +93,7 @@ class Started:
             return cls(pid, channel)
         # No `finally` of this process's is the child's, too.
         try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             channel.close()
             _begin()
             # As a program of its own it must not have been imported before it begins.
@@ -143,11 +144,14 @@ class Started:
 
 
 def _waited(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # signals of children are ignored, and so are their ends
+        return 0
 
 
 def _is_for_one_thread(environment: Mapping[str, str]) -> bool:
-    return any(environment.get(name) == "1" for name in ONE_THREAD)
+    return all(environment.get(name) == "1" for name in ONE_THREAD)
 
 
 def heard(channel: socket.socket) -> str:

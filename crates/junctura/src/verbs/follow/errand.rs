@@ -29,7 +29,7 @@ const AHEAD: Ahead = Ahead {
 /// Whoever waits reads what he takes.
 const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
 
-/// What comes next in a follow, and takes long: [`Follow::take_errand`].
+/// What comes next in a follow, and takes long: [`binding::take_errand`](crate::binding::take_errand).
 ///
 /// Dropping it without giving it back leaves out what it was for.
 ///
