@@ -18,6 +18,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::allocation::Allocation;
 use crate::bundle::Bundle;
 use crate::data::{Form, Prepared};
+use crate::ending::Call;
 use crate::error::{OrRaise, closed};
 use crate::events::{Event, Subscription, read_kinds};
 use crate::follow::{Arguments, Follow, Shown};
@@ -122,8 +123,9 @@ struct PythonWaker(Py<PyAny>);
 
 impl Wake for PythonWaker {
     fn wake(self: Arc<Self>) {
-        // At the end of the interpreter no loop runs any more.
+        // At the end of the interpreter no loop runs any more. A helper thread that is in Python then would abort the process.
         Python::try_attach(|py| {
+            let _call = Call::begin(py);
             if let Err(error) = self.0.call0(py) {
                 error.write_unraisable(py, Some(self.0.bind(py)));
             }
