@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from outputs_fields import field
@@ -77,7 +78,7 @@ def test_what_fails_is_not_kept(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("packing", ["simple", "ccsds"])
-def test_a_message_is_the_same_from_disk(cache: Path, packing: str) -> None:
+def test_a_message_is_the_same_from_disk(cache: Path, packing: Literal["simple", "ccsds"]) -> None:
     fields = [
         field(class_="od"),
         field("O16", number=3, step="0-6", stepType="max"),

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+import zarr.codecs
+import zarr.storage
 from outputs_fields import PLACES, field, surface, with_gap, written
 
 import junctura

@@ -12,7 +12,7 @@ use junctura_wire::Request;
 
 use crate::awaiting::Awaiting;
 use crate::connection::in_flight::Letter;
-use crate::connection::{Connection, Wait};
+use crate::connection::{Connection, Wait, end_by};
 use crate::pending::Pending;
 
 #[derive(Debug)]
@@ -192,6 +192,6 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // Without a server there is nothing to end.
-        let _ = self.begin_stop().map(|stop| self.connection.end_by(stop));
+        let _ = self.begin_stop().map(|stop| end_by(&self.connection, stop));
     }
 }

@@ -132,14 +132,12 @@ impl Drop for TaskPlace {
     }
 }
 
-impl Connection {
-    /// Waits for the end of what is dropped, so that it is over for other clients, too. A task or an event loop must not block:
-    /// in a pool that serves them, the end only begins here.
-    pub(crate) fn end_by(&self, end: Pending<()>) {
-        if !self.lock().is_ok_and(|state| state.serves_tasks()) {
-            // Why it failed concerns nothing that is still there.
-            let _ = end.wait();
-        }
+/// Waits for the end of what is dropped, so that it is over for other clients, too. A task or an event loop must not block:
+/// in a pool that serves them, the end only begins here.
+pub(crate) fn end_by(connection: &Connection, end: Pending<()>) {
+    if !connection.lock().is_ok_and(|state| state.serves_tasks()) {
+        // Why it failed concerns nothing that is still there.
+        let _ = end.wait();
     }
 }
 

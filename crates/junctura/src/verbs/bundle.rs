@@ -16,7 +16,7 @@ use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::Connection;
+use crate::connection::{Connection, end_by};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::find_schema;
@@ -564,7 +564,7 @@ impl Awaited for Bundle {
 impl Drop for Bundle {
     fn drop(&mut self) {
         // Requests may still wait for it. Without a server there is nothing to leave.
-        let _ = self.progress.begin_leave().map(|leave| self.connection.end_by(leave));
+        let _ = self.progress.begin_leave().map(|leave| end_by(&self.connection, leave));
     }
 }
 
