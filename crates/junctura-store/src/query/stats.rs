@@ -31,7 +31,7 @@ pub struct Stats {
     pub checkpoint: u64,
     /// Its segments.
     pub segments: Amount,
-    /// Files that [`Store::compact`] would remove now.
+    /// Files that [`Store::compact`](crate::Store::compact) would remove now.
     pub unneeded: Amount,
 }
 
@@ -42,7 +42,7 @@ pub struct SchemaStats {
     pub name: String,
     /// Objects that a selector finds: the newest of each key.
     pub newest: Amount,
-    /// Versions that newer ones mask: what [`Store::purge`] would remove.
+    /// Versions that newer ones mask: what [`Store::purge`](crate::Store::purge) would remove.
     pub masked: Amount,
     /// Different first levels of their keys.
     pub datasets: u64,
