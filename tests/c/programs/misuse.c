@@ -76,7 +76,7 @@ static void arguments(jct_pool_t *pool) {
     INVALID(jct_attributes_set_list(key, "x", NULL, 2));
     INVALID(jct_layout_parse("nonsense", &layout));
     const uint64_t huge[] = {(uint64_t)-1}, one[] = {1};
-    INVALID(jct_layout_blocks(1, one, 1, huge, one, one, JCT_ORDER_C, &layout));
+    RETURNS(JCT_LIMIT_EXCEEDED, jct_layout_blocks(1, one, 1, huge, one, one, JCT_ORDER_C, &layout));
     INVALID(jct_layout_blocks(1, one, 1, one, huge, one, JCT_ORDER_C, &layout));
     INVALID(jct_layout_blocks(1, one, (size_t)-1, one, one, one, JCT_ORDER_C, &layout));
     INVALID(jct_layout_blocks(1, one, 1, one, one, one, 9, &layout));

@@ -61,8 +61,10 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<()>) -> c_int {
         Ok(Err(error)) => LastError::of(&error).note(),
         Err(payload) => {
             let code = LastError::of_panic(&*payload).note();
-            // Dropping it could panic, too.
-            let _ = ManuallyDrop::new(payload);
+            // Dropping it could panic, too: what that panics with is not dropped.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                let _ = ManuallyDrop::new(again);
+            }
             code
         }
     }
