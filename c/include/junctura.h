@@ -235,7 +235,7 @@ int jct_pool_open(const char *url, const char *options, jct_pool_t **out);
 // thread may use the pool's handle during the call.
 void jct_pool_close(jct_pool_t *pool);
 
-// Returns when every earlier call through this pool is in effect, whatever becomes of this process
+// Returns when every earlier call through this pool is in effect, even if this process crashes
 // afterwards: released objects count as released. Blocks for one round trip, at most `timeout` seconds.
 // Errors: JCT_TIMEOUT.
 int jct_pool_sync(const jct_pool_t *pool, double timeout);
@@ -370,8 +370,8 @@ int jct_demand_key(const jct_pool_t *pool,
                    double timeout,
                    jct_object_t **out);
 
-// Begins a demand and does not block: the answer is taken later with jct_pending_take, so that the program
-// can compute meanwhile. `timeout` is that of the demand. Options: those of jct_demand. Free it with
+// Begins a demand and does not block: jct_pending_take returns the answer later, and the program computes
+// until then. `timeout` is that of the demand. Options: those of jct_demand. Free it with
 // jct_pending_free.
 int jct_begin_demand(const jct_pool_t *pool,
                      const char *selector,
@@ -407,8 +407,8 @@ uint64_t jct_object_version(const jct_object_t *object);
 // released there; 0 otherwise, and for an invalid handle.
 int jct_object_redelivered(const jct_object_t *object);
 
-// Releases an object and frees its handle; its payload and texts must not be read afterwards. What it was
-// received through counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
+// Releases an object and frees its handle; its payload and texts must not be read afterwards. The follow or
+// requirement that delivered it counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
 // for them. Does not block. NULL has no effect.
 void jct_object_release(jct_object_t *object);
 
@@ -435,7 +435,7 @@ int jct_object_give_back(jct_object_t *object);
 // requirement, JCT_CONFLICT.
 int jct_follow(const jct_pool_t *pool, const char *selector, const char *options, jct_follow_t **out);
 
-// Follows as one more member of a consumer group that exists, whatever its selector. Options: window=N,
+// Follows as one more member of a consumer group that exists, with any selector. Options: window=N,
 // until_live. As jct_follow. Errors: JCT_NOT_FOUND, JCT_CONFLICT where the name is that of a requirement
 // for one reader.
 int jct_join(const jct_pool_t *pool, const char *group, const char *options, jct_follow_t **out);
@@ -460,8 +460,8 @@ int jct_follow_gap(const jct_follow_t *follow, uint64_t *objects, const char **r
 // is called again, or until the follow is closed. NULL for an invalid handle.
 const char *jct_follow_cursor(jct_follow_t *follow);
 
-// Ends a follow and frees its handle. Objects that it delivered stay held. NULL has no effect. Does not
-// block.
+// Ends a follow and frees its handle. Objects that it delivered stay held. NULL has no effect. Blocks for
+// one round trip at most.
 void jct_follow_close(jct_follow_t *follow);
 
 // Requires every object that matches a selector, from what is visible now on: each stays until it was
@@ -489,7 +489,7 @@ int jct_requirement_follow(const jct_requirement_t *requirement, const char *opt
 int jct_requirement_retract(jct_requirement_t *requirement);
 
 // Frees the handle of a requirement. One without a name ends; one with a name lasts. NULL has no effect.
-// Does not block.
+// Blocks for one round trip at most.
 void jct_requirement_free(jct_requirement_t *requirement);
 
 // Ends the requirement or group of a name, whichever client made it. `owed`, which may be NULL, is the
@@ -513,7 +513,7 @@ int jct_list_next(jct_list_t *list, const char **key, uint64_t *bytes);
 // has none, and for invalid arguments. Valid as its key.
 const char *jct_list_get(const jct_list_t *list, const char *name);
 
-// Closes a list. NULL has no effect. Does not block.
+// Closes a list. NULL has no effect. Blocks for one round trip at most.
 void jct_list_close(jct_list_t *list);
 
 // Opens a bundle: what is offered into it becomes visible at one moment, or not at all. With a NULL `path`
@@ -560,7 +560,7 @@ int jct_bundle_wait(const jct_bundle_t *bundle, double timeout, uint64_t *object
 int jct_bundle_abort(const jct_bundle_t *bundle);
 
 // Closes the handle of a bundle. A bundle without a path that was not sealed is aborted; one with a path
-// is left to the other producers. NULL has no effect. Does not block.
+// is left to the other producers. NULL has no effect. Blocks for one round trip at most.
 void jct_bundle_close(jct_bundle_t *bundle);
 
 // Reads a layout, such as "shape=360x180 grid=1x4 order=F": an array of 360 by 180 elements, its columns
@@ -616,7 +616,7 @@ int jct_offer_piece(const jct_pool_t *pool,
                     size_t bytes,
                     const char *options);
 
-// Receives the part of an array that `rank` has in `layout`, whatever the layout of its producers: copies
+// Receives the part of an array that `rank` has in `layout`, in any layout of its producers: copies
 // it to `bytes` bytes at `data`. The attributes are those of the array's key. Elements are converted to
 // `type` where it differs. Also of an object that is an array by itself. Blocks until all pieces are
 // offered, for at most `timeout` seconds. Gaps of the layout are not written.

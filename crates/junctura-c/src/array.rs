@@ -70,7 +70,7 @@ pub unsafe extern "C" fn jct_offer_piece(
     })
 }
 
-/// Receives the part of an array that `rank` has in `layout`, whatever the layout of its producers: copies
+/// Receives the part of an array that `rank` has in `layout`, in any layout of its producers: copies
 /// it to `bytes` bytes at `data`. The attributes are those of the array's key. Elements are converted to
 /// `type` where it differs. Also of an object that is an array by itself. Blocks until all pieces are
 /// offered, for at most `timeout` seconds. Gaps of the layout are not written.

@@ -145,7 +145,7 @@ pub unsafe extern "C" fn jct_bundle_abort(bundle: *const BundleHandle) -> c_int 
 }
 
 /// Closes the handle of a bundle. A bundle without a path that was not sealed is aborted; one with a path
-/// is left to the other producers. NULL has no effect. Does not block.
+/// is left to the other producers. NULL has no effect. Blocks for one round trip at most.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_bundle_close(bundle: *mut BundleHandle) {
     // SAFETY: the caller guarantees the arguments.

@@ -99,8 +99,8 @@ fn demand_options(mut words: OptionWords<'_>, timeout: f64) -> Result<DemandOpti
     Ok(options)
 }
 
-/// Begins a demand and does not block: the answer is taken later with jct_pending_take, so that the program
-/// can compute meanwhile. `timeout` is that of the demand. Options: those of jct_demand. Free it with
+/// Begins a demand and does not block: jct_pending_take returns the answer later, and the program computes
+/// until then. `timeout` is that of the demand. Options: those of jct_demand. Free it with
 /// jct_pending_free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_begin_demand(

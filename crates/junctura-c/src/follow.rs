@@ -111,7 +111,7 @@ pub unsafe extern "C" fn jct_follow(
     })
 }
 
-/// Follows as one more member of a consumer group that exists, whatever its selector. Options: window=N,
+/// Follows as one more member of a consumer group that exists, with any selector. Options: window=N,
 /// until_live. As jct_follow. Errors: JCT_NOT_FOUND, JCT_CONFLICT where the name is that of a requirement
 /// for one reader.
 #[unsafe(no_mangle)]
@@ -235,8 +235,8 @@ pub unsafe extern "C" fn jct_follow_cursor(follow: *mut FollowHandle) -> *const 
     })
 }
 
-/// Ends a follow and frees its handle. Objects that it delivered stay held. NULL has no effect. Does not
-/// block.
+/// Ends a follow and frees its handle. Objects that it delivered stay held. NULL has no effect. Blocks for
+/// one round trip at most.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_follow_close(follow: *mut FollowHandle) {
     // SAFETY: the caller guarantees the arguments.

@@ -122,7 +122,7 @@ pub unsafe extern "C" fn jct_list_get(list: *const ListHandle, name: *const c_ch
     })
 }
 
-/// Closes a list. NULL has no effect. Does not block.
+/// Closes a list. NULL has no effect. Blocks for one round trip at most.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_list_close(list: *mut ListHandle) {
     // SAFETY: the caller guarantees the arguments.

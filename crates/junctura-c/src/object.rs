@@ -112,8 +112,8 @@ pub unsafe extern "C" fn jct_object_redelivered(object: *const ObjectHandle) -> 
     })
 }
 
-/// Releases an object and frees its handle; its payload and texts must not be read afterwards. What it was
-/// received through counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
+/// Releases an object and frees its handle; its payload and texts must not be read afterwards. The follow or
+/// requirement that delivered it counts it as done. Releases may be sent together somewhat later: jct_pool_sync waits
 /// for them. Does not block. NULL has no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_object_release(object: *mut ObjectHandle) {

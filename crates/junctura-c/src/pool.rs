@@ -204,7 +204,7 @@ pub unsafe extern "C" fn jct_pool_close(pool: *mut PoolHandle) {
     });
 }
 
-/// Returns when every earlier call through this pool is in effect, whatever becomes of this process
+/// Returns when every earlier call through this pool is in effect, even if this process crashes
 /// afterwards: released objects count as released. Blocks for one round trip, at most `timeout` seconds.
 /// Errors: JCT_TIMEOUT.
 #[unsafe(no_mangle)]

@@ -111,7 +111,7 @@ pub unsafe extern "C" fn jct_requirement_retract(requirement: *mut RequirementHa
 }
 
 /// Frees the handle of a requirement. One without a name ends; one with a name lasts. NULL has no effect.
-/// Does not block.
+/// Blocks for one round trip at most.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_requirement_free(requirement: *mut RequirementHandle) {
     // SAFETY: the caller guarantees the arguments.

@@ -21,7 +21,7 @@ static TOMBSTONES: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
 
 /// A type that C has a pointer to.
 pub(crate) trait OpaqueType {
-    /// What the handle contains.
+    /// The content of the handle.
     type Value;
     /// The first word of a handle of this type.
     const TAG: u64;

@@ -21,7 +21,7 @@ pub(crate) struct OptionWords<'t> {
     known: Vec<&'static str>,
 }
 
-/// What stands behind a name.
+/// The value of a name.
 enum WordValue<'t> {
     /// The name does not occur.
     Absent,
