@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use junctura::{DemandOptions, FollowOptions, Item, OfferOptions, Pool, WithdrawOptions};
 use tokio::task::JoinSet;
-use tokio_stream::StreamExt as _;
 
 const FIELDS: u32 = 20;
 const VALUES: usize = 100 * 100;

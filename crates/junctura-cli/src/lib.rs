@@ -114,8 +114,7 @@ pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIte
     let command = match parsed.and_then(|matches| CommandArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.command,
         Err(told) => {
-            // Nobody may be there to read it.
-            let _ = told.print();
+            terminal::output::usage(&told);
             return told.exit_code() as u8;
         }
     };

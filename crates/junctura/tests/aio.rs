@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use junctura::{
     BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, ListOptions, OfferOptions,
     Part, Piece, Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, binding,
@@ -21,7 +22,6 @@ use junctura::{
 use runtime::{Reactor, block_on};
 use rustix::event::{PollFd, PollFlags, poll};
 use tasks::{listed, next_object, offer, one_thread};
-use tokio_stream::StreamExt as _;
 
 const LARGE: usize = 1 << 18;
 

@@ -11,6 +11,17 @@ use crate::terminal::visible::{self, Visible};
 /// The subject of errors about standard output.
 const SUBJECT: &str = "standard output";
 
+/// Titles in help texts, and in errors about the command line.
+const TITLES: [&str; 7] = [
+    "error",
+    "Usage",
+    "Commands",
+    "Arguments",
+    "Options",
+    "Examples",
+    "Exit status",
+];
+
 /// A line on standard error, without hidden characters. Unlike `eprintln!` it does not mind that nobody is there to read it.
 macro_rules! say {
     ($($text:tt)*) => {{
@@ -86,6 +97,44 @@ pub(crate) enum Style {
     Bad,
 }
 
+/// Prints a help text, or an error about the command line, to the stream that it belongs to.
+pub(crate) fn usage(told: &clap::Error) {
+    fn print(text: &str, mut stream: impl Write + IsTerminal) {
+        let text = sections(text, is_styled(stream.is_terminal()));
+        // Nobody may be there to read it.
+        let _ = Visible(&mut stream)
+            .write_all(text.as_bytes())
+            .and_then(|()| stream.flush());
+    }
+    let text = told.render().to_string();
+    if told.use_stderr() {
+        print(&text, io::stderr());
+    } else {
+        print(&text, io::stdout());
+    }
+}
+
+/// A help text with styled titles of its sections: what precedes the colon of a line that is not indented. Controls become
+/// U+FFFD: an error cites arguments.
+fn sections(text: &str, styled: bool) -> String {
+    let visible = |letter: char| {
+        if letter.is_control() && letter != '\n' && letter != '\t' {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    };
+    let text: String = text.chars().map(visible).collect();
+    if !styled {
+        return text;
+    }
+    let style = |line: &str| match line.split_once(':') {
+        Some((title, rest)) if TITLES.contains(&title) => format!("\x1b[1m{title}:\x1b[0m{rest}"),
+        _ => line.to_owned(),
+    };
+    text.split('\n').map(style).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a stream gets styles: on a terminal, unless `NO_COLOR` or `CLICOLOR=0` says otherwise, and elsewhere if
 /// `CLICOLOR_FORCE` does.
 pub(crate) fn is_styled(on_terminal: bool) -> bool {
@@ -143,6 +192,17 @@ mod tests {
         assert!(!choose(true, some("1"), None, some("1")));
         assert!(!choose(true, None, some("0"), None));
         assert!(choose(false, None, some("0"), some("1")));
+    }
+
+    #[test]
+    fn titles_of_help_are_styled_and_controls_are_not_repeated() {
+        let text = "About: a pool\n\nUsage: junctura put\n\nOptions:\n      --pool <URL>\n\terror: no\x1b[2J\u{9b}";
+        let plain = text.replace(['\x1b', '\u{9b}'], "\u{fffd}");
+        assert_eq!(sections(text, false), plain);
+        let styled = plain
+            .replace("Usage:", "\x1b[1mUsage:\x1b[0m")
+            .replace("Options:", "\x1b[1mOptions:\x1b[0m");
+        assert_eq!(sections(text, true), styled);
     }
 
     #[test]

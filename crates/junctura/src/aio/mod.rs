@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use junctura::{FollowOptions, Item, OfferOptions, Pool};
-//! use tokio_stream::StreamExt as _;
+//! use futures_util::StreamExt as _;
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> junctura::Result<()> {
