@@ -261,7 +261,7 @@ def test_pools_that_do_not_agree(two: Shell, bare: Shell, tmp_path: Path) -> Non
     assert "the same pool" in two.error(2, "cp", "unix:test", "unix:test", "*")
     path = two.folder / "junctura/test.sock"
     assert "the same pool" in two.error(2, "cp", "unix:test", f"unix:{path}", "*")
-    assert "Unavailable" in two.error(5, "cp", "unix:mistyped", "unix:other", "*")
+    assert "NotFound" in two.error(3, "cp", "unix:mistyped", "unix:other", "*")
     (tmp_path / "free.yaml").write_text(two.text("schema", "show", "free").replace("author", "writer"))
     if "writer" not in (tmp_path / "free.yaml").read_text():
         text = two.text("schema", "show", "rowcol").replace("rowcol", "free")

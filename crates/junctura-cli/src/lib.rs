@@ -8,6 +8,7 @@
 #[macro_use]
 mod terminal;
 
+mod absent;
 mod admin;
 mod attributes;
 mod exit;

@@ -3,6 +3,8 @@
 use clap::Args;
 use junctura::{Pool, PoolBuilder, Result};
 
+use crate::absent::open_served;
+
 /// Arguments of every command that talks to a pool.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArguments {
@@ -42,12 +44,12 @@ impl ClientArguments {
 
     /// Connects to look at schemas.
     pub(crate) fn connect(&self, url: &str) -> Result<Pool> {
-        Pool::builder().url(url).name(self.or("junctura schema")).open()
+        open_served(url, || Pool::builder().url(url).name(self.or("junctura schema")).open())
     }
 }
 
 /// The store behind the pool.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BehindArguments {
     /// Also look into this store for what has left the pool
     #[arg(long, value_name = "URL")]
@@ -71,6 +73,11 @@ impl PoolArguments {
     /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
         builder(&self.pool).name(self.client.or(name))
+    }
+
+    /// A builder for a pool that is served.
+    pub(crate) fn reader(&self, name: &str) -> PoolBuilder {
+        Pool::builder().url(&self.pool).name(self.client.or(name))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod conformance;
 pub mod hostile;
 mod listening;
 mod local;
+mod peer;
 mod ring;
 mod text;
 mod unix;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
@@ -79,15 +78,7 @@ impl UnixCarrier {
     /// # Errors
     /// `Io` when it is no such socket.
     pub fn over(socket: OwnedFd) -> Result<Self> {
-        let peer = socket_peercred(&socket).map_err(|errno| refused(Code::Io, "", "cannot see who is there", errno))?;
-        let pid = u32::try_from(peer.pid.as_raw_nonzero().get())
-            .ok()
-            .filter(|&pid| pid > 0);
-        let peer = PeerCredentials {
-            uid: peer.uid.as_raw(),
-            gid: peer.gid.as_raw(),
-            pid,
-        };
+        let peer = PeerCredentials::of(&socket)?;
         Ok(Self {
             socket: Arc::new(socket),
             peer,

@@ -174,7 +174,7 @@ impl Named {
     }
 
     fn show(&self) -> Result<()> {
-        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle show")?;
+        let pool = Interrupt::install()?.connect_to_read(&self.pool, "junctura bundle show")?;
         let entry = find(&pool, &self.path)?;
         let mut out = Out::new();
         if self.json {
@@ -190,7 +190,7 @@ impl Named {
 
     /// Joins those who have it open; to open it anew is not what is meant.
     fn join(&self, program: &str) -> Result<(Bundle, Out)> {
-        let pool = Interrupt::install()?.connect(&self.pool, program)?;
+        let pool = Interrupt::install()?.connect_to_read(&self.pool, program)?;
         find(&pool, &self.path)?;
         let nothing: [(&str, &str); 0] = [];
         let bundle = pool.open_bundle(&self.path, nothing, BundleOptions::default())?;
@@ -200,7 +200,7 @@ impl Named {
 
 impl List {
     fn run(&self) -> Result<()> {
-        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle list")?;
+        let pool = Interrupt::install()?.connect_to_read(&self.pool, "junctura bundle list")?;
         let selector = selector(&self.selectors, &pool)?;
         let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
         let mut out = Out::new();

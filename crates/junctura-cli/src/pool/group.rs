@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
 use serde_json::{Value, json};
 
+use crate::absent::open_served;
 use crate::pool::stat::{ago, array, bytes, number, printable};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Out;
@@ -167,7 +168,7 @@ fn show(arguments: &ShowArguments) -> Result<()> {
 }
 
 fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura group remove")?;
+    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura group remove")?;
     let mut out = Out::new();
     for name in &arguments.names {
         find(&pool, name)?;
@@ -183,8 +184,8 @@ fn remove(arguments: &RemoveArguments) -> Result<()> {
 }
 
 fn look(pool: &PoolArguments) -> Result<Pool> {
-    let builder = pool.builder("junctura group").visitor(true);
-    Interrupt::install()?.watch(builder).open()
+    let builder = pool.reader("junctura group").visitor(true);
+    open_served(&pool.pool, || Interrupt::install()?.watch(builder).open())
 }
 
 fn groups(pool: &Pool) -> Result<Vec<Value>> {

@@ -195,7 +195,7 @@ fn located(error: &Error, place: &str) -> Error {
 
 /// Retracts.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura retract")?;
+    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura retract")?;
     let mut out = Out::new();
     for name in &arguments.names {
         let owed = pool.retract(name)?;

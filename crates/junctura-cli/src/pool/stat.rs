@@ -4,6 +4,7 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 use serde_json::Value;
 
+use crate::absent::open_served;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Out;
 use crate::terminal::visible;
@@ -37,8 +38,8 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     if let Some(url) = &arguments.store {
         return store::query::stat::run(url, arguments.json);
     }
-    let builder = arguments.pool.builder("junctura stat").visitor(true);
-    let pool = Interrupt::install()?.watch(builder).open()?;
+    let builder = arguments.pool.reader("junctura stat").visitor(true);
+    let pool = open_served(&arguments.pool.pool, || Interrupt::install()?.watch(builder).open())?;
     let text = pool.stat()?;
     let mut out = Out::new();
     if arguments.json {

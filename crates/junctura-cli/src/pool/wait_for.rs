@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::attributes::{about_selector, selector};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Out;
-use crate::url::PoolArguments;
+use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
 
 const EXAMPLES: &str = "Examples:
@@ -67,7 +67,14 @@ pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
 
 impl WaitForArguments {
     fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &Interrupt) -> Result<(String, u64)> {
-        let pool = interrupt.connect(&self.pool, "junctura wait-for")?;
+        let behind = BehindArguments::default();
+        let pool = match interrupt.connect_and_wait(&self.pool, &behind, "junctura wait-for", deadline) {
+            Err(error) if error.code() == Code::Timeout => {
+                say!("junctura: {}: {}", error.subject(), error.cause());
+                return Ok((self.selectors.join(","), 0));
+            }
+            pool => pool?,
+        };
         let selector = selector(&self.selectors, &pool)?;
         let mut events = about_selector(pool.subscribe(&selector, &[EventKind::Offered]), &selector)?;
         let mut seen = Seen::default();

@@ -38,7 +38,7 @@ pub(crate) struct WantedArguments {
 
 /// Asks.
 pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura wanted")?;
+    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura wanted")?;
     let count = pool.wanted_with(given(&arguments.attributes), arguments.schema.as_deref())?;
     let mut out = Out::new();
     if arguments.json {

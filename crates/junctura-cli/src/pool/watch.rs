@@ -13,7 +13,7 @@ use crate::store::query::following::Until;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Out;
 use crate::terminal::visible::printable;
-use crate::url::PoolArguments;
+use crate::url::{BehindArguments, PoolArguments};
 use crate::{json, size, store};
 
 const EXAMPLES: &str = "Examples:
@@ -64,7 +64,14 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         let until = Until::new(arguments.count, arguments.timeout);
         return store::query::watch::watch(url, &arguments.selectors, until, arguments.json, &interrupt);
     }
-    let pool = interrupt.connect(&arguments.pool, "junctura watch")?;
+    let deadline = arguments
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let pool = interrupt.connect_and_wait(&arguments.pool, &BehindArguments::default(), "junctura watch", deadline);
+    let pool = match pool {
+        Err(error) if error.code() == Code::Timeout && arguments.count.is_none() => return Ok(()),
+        pool => pool?,
+    };
     let selector = selector(&arguments.selectors, &pool)?;
     let kinds: Vec<EventKind> = arguments
         .kinds
@@ -73,9 +80,6 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         .collect();
     let mut events = about_selector(pool.subscribe(&selector, &kinds), &selector)?;
     say!("junctura: watching {}", pool.url());
-    let deadline = arguments
-        .timeout
-        .and_then(|timeout| Instant::now().checked_add(timeout));
     let mut out = Out::new();
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {

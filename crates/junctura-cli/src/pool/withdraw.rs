@@ -91,7 +91,7 @@ impl How {
 
 /// Withdraws one object.
 pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura withdraw")?;
+    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura withdraw")?;
     let versions = arguments.withdraw(&pool)?;
     arguments.how.say("version", versions)
 }
@@ -119,7 +119,7 @@ impl WithdrawArguments {
 
 /// Withdraws all that match.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura withdraw-all")?;
+    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura withdraw-all")?;
     let selector = selector(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {

@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use junctura::{Code, Error, Pool, Result};
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
+use crate::absent::{open_served, open_when_served};
 use crate::terminal::progress::Slow;
 use crate::url::{BehindArguments, PoolArguments};
 
@@ -79,15 +81,41 @@ impl Interrupt {
         }
     }
 
-    /// Connects to the pool; waits there end with Ctrl-C.
+    /// Connects to the pool, and starts its server if none runs; waits there end with Ctrl-C.
     pub(crate) fn connect(&self, pool: &PoolArguments, name: &str) -> Result<Pool> {
         self.watch(pool.builder(name)).open()
     }
 
-    /// As [`Self::connect`], with a store behind the pool.
+    /// Connects to a pool that is served.
+    ///
+    /// # Errors
+    /// `NotFound` where `unix:NAME` has no server.
+    pub(crate) fn connect_to_read(&self, pool: &PoolArguments, name: &str) -> Result<Pool> {
+        open_served(&pool.pool, || self.watch(pool.reader(name)).open())
+    }
+
+    /// As [`Self::connect_to_read`], with a store behind the pool.
     pub(crate) fn connect_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        open_served(&pool.pool, || self.open_with(pool, behind, name))
+    }
+
+    /// As [`Self::connect_with`], and waits until the pool is served, at most until the deadline.
+    ///
+    /// # Errors
+    /// `Timeout` where it is not served then.
+    pub(crate) fn connect_and_wait(
+        &self,
+        pool: &PoolArguments,
+        behind: &BehindArguments,
+        name: &str,
+        deadline: Option<Instant>,
+    ) -> Result<Pool> {
+        open_when_served(&pool.pool, deadline, self, || self.open_with(pool, behind, name))
+    }
+
+    fn open_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
         let _slow = behind.url().map(Slow::store);
-        self.watch(behind.put_behind(pool.builder(name))).open()
+        self.watch(behind.put_behind(pool.reader(name))).open()
     }
 
     /// Makes a pool's waits end with Ctrl-C.

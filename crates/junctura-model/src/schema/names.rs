@@ -1,6 +1,7 @@
 //! From a name or alias to the attribute: asked for every attribute of every offer, so a table with one probe, mostly.
 
 use super::AttrId;
+use crate::nearest;
 
 /// Names and aliases, in a table with open addressing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,34 +97,8 @@ impl Names {
 
     /// The known name with the fewest edits, if there are few enough to call it a slip.
     pub(super) fn nearest(&self, unknown: &str) -> Option<&str> {
-        let edits_max = (unknown.chars().count() / 3).clamp(1, 3);
-        if unknown.len() > crate::limits::NAME_BYTES_MAX {
-            return None;
-        }
-        let near = self
-            .entries
-            .iter()
-            .map(|entry| (edits(&entry.name, unknown), entry.name.as_str()));
-        near.filter(|&(edits, name)| edits <= edits_max && edits < name.len())
-            .min()
-            .map(|(_, name)| name)
+        nearest(self.entries.iter().map(|entry| entry.name.as_str()), unknown)
     }
-}
-
-/// Letters to insert, remove or exchange to make one text the other, in any case.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, x) in a.chars().enumerate() {
-        let mut diagonal = above;
-        row[0] = above + 1;
-        for (left, &y) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(x.to_ascii_lowercase() != y);
-            diagonal = row[left + 1];
-            row[left + 1] = exchanged.min(diagonal + 1).min(row[left] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

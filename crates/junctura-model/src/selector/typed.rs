@@ -74,7 +74,9 @@ impl Typer<'_> {
                 format!("{:?} cannot be the name of an attribute", name.text),
             ));
         }
-        let near = nearest(self.schema, &name.text)
+        let near = self
+            .schema
+            .nearest_name(&name.text)
             .map(|near| format!("; perhaps {near}"))
             .unwrap_or_default();
         let cause = format!("{:?} is no attribute of schema {}{near}", name.text, self.schema.name());
@@ -219,18 +221,4 @@ impl Context {
         let text = date_text(i64::try_from(today).ok()? - i64::from(days_back));
         Type::Date.is_canonical(&text).then_some(text)
     }
-}
-
-/// The attribute whose name is a slip away: same letters in another case, or one letter more, less or other.
-fn nearest<'s>(schema: &'s Schema, name: &str) -> Option<&'s str> {
-    let names = schema.attributes().iter().map(|attribute| attribute.name.as_str());
-    let near = |known: &&str| known.eq_ignore_ascii_case(name) || one_slip(known.as_bytes(), name.as_bytes());
-    names.into_iter().find(near)
-}
-
-fn one_slip(a: &[u8], b: &[u8]) -> bool {
-    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[same..], &b[same..]);
-    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
-    same + tail > 0 && a.len().max(b.len()) - tail <= 1
 }

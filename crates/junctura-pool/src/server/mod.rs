@@ -236,7 +236,7 @@ impl Server {
 
     fn serve_until_the_end(&mut self) -> Result<()> {
         let mut ready = Vec::new();
-        loop {
+        while !self.is_over() {
             self.wait(&mut ready)?;
             let awake = self.now();
             self.crowd.look();
@@ -265,10 +265,8 @@ impl Server {
             self.world.traffic.note_turn(now.saturating_sub(awake));
             self.tell_if_left();
             self.flush();
-            if self.is_over() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {

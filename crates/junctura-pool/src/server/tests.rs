@@ -365,3 +365,15 @@ fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
     assert_eq!(server.world.connections[&1].turn.released, 0);
     assert_eq!(server.world.traffic.frames_read, frames + 1);
 }
+
+#[test]
+fn a_server_that_nobody_reaches_ends_when_idle() {
+    let options = ServerOptions {
+        end_when_idle: Some(Duration::from_millis(1)),
+        ..ServerOptions::default()
+    };
+    Server::bind(&private_address().unwrap(), options)
+        .unwrap()
+        .run()
+        .unwrap();
+}

@@ -15,6 +15,7 @@ use clap::Args;
 use junctura::{Code, Error, FollowOptions, Item, ListOptions, Pool, Result, Retention};
 use serde_json::Value;
 
+use crate::absent::open_served;
 use crate::attributes::{about_selector, selector};
 use crate::size;
 use crate::terminal::interrupt::Interrupt;
@@ -104,9 +105,8 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     let name = arguments.client.or("junctura cp");
     // A pool to copy from that is not there has nothing; to start it would hide a mistyped name.
-    let from = interrupt
-        .watch(Pool::builder().url(&arguments.from).name(&name))
-        .open()?;
+    let from = interrupt.watch(Pool::builder().url(&arguments.from).name(&name));
+    let from = open_served(&arguments.from, || from.open())?;
     let to = builder(&arguments.to)
         .name(&name)
         .offer_timeout(Some(arguments.timeout));

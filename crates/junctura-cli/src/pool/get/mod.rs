@@ -86,11 +86,15 @@ pub(crate) fn run(arguments: &GetArguments) -> Result<()> {
     let interrupt = Interrupt::install()?;
     arguments.check()?;
     let mut taker = Taker::open(&arguments.into, arguments.follow)?;
-    let pool = interrupt.connect_with(&arguments.pool, &arguments.behind, "junctura get")?;
+    let deadline = arguments.deadline();
+    let pool = match arguments.connect(&interrupt, deadline) {
+        Err(error) if error.code() == Code::Timeout && arguments.is_good_at_its_deadline() => return taker.finish(),
+        pool => pool?,
+    };
     if arguments.all || arguments.follow {
-        arguments.get_all(&pool, &interrupt, &mut taker)?;
+        arguments.get_all(&pool, deadline, &interrupt, &mut taker)?;
     } else {
-        taker.take(&arguments.get_one(&pool)?)?;
+        taker.take(&arguments.get_one(&pool, deadline)?)?;
     }
     taker.finish()
 }
@@ -117,11 +121,30 @@ impl GetArguments {
         Ok(())
     }
 
-    fn get_one(&self, pool: &Pool) -> Result<Object> {
-        let timeout = if self.wait {
-            None
+    fn deadline(&self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// Whether the command succeeds when its time is over.
+    fn is_good_at_its_deadline(&self) -> bool {
+        self.follow && self.count.is_none()
+    }
+
+    /// Connects; a command that waits for objects waits for the server, too.
+    fn connect(&self, interrupt: &Interrupt, deadline: Option<Instant>) -> Result<Pool> {
+        const NAME: &str = "junctura get";
+        if self.wait || self.follow || self.count.is_some() || deadline.is_some() {
+            interrupt.connect_and_wait(&self.pool, &self.behind, NAME, deadline)
         } else {
-            Some(self.timeout.unwrap_or(Duration::ZERO))
+            interrupt.connect_with(&self.pool, &self.behind, NAME)
+        }
+    }
+
+    fn get_one(&self, pool: &Pool, deadline: Option<Instant>) -> Result<Object> {
+        let timeout = match deadline {
+            Some(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+            None if self.wait || self.timeout.is_some() => None,
+            None => Some(Duration::ZERO),
         };
         if self.key.is_empty() {
             let selector = selector(&self.selectors, pool)?;
@@ -134,7 +157,7 @@ impl GetArguments {
         }
     }
 
-    fn get_all(&self, pool: &Pool, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
+    fn get_all(&self, pool: &Pool, deadline: Option<Instant>, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
         let selector = selector(&self.selectors, pool)?;
         let options = FollowOptions {
             until_live: !self.follow && self.count.is_none(),
@@ -154,7 +177,6 @@ impl GetArguments {
         if self.group.is_some() {
             taker.leave_to_others();
         }
-        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         while self.count.is_none_or(|count| taker.objects() < count) {
             interrupt.check()?;
             let next = match (follow.try_next(), deadline) {
@@ -170,7 +192,7 @@ impl GetArguments {
                         None => follow.next_item(),
                     };
                     match next {
-                        Err(error) if error.code() == Code::Timeout && self.follow && self.count.is_none() => None,
+                        Err(error) if error.code() == Code::Timeout && self.is_good_at_its_deadline() => None,
                         Err(error) if taker.passes_over(&error) => continue,
                         next => next.map_err(|error| self.too_late(error, taker.objects()))?,
                     }

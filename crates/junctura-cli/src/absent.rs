@@ -1,0 +1,168 @@
+//! A pool that nobody serves: a command that only reads refuses it, or waits for its server, and names the pools that there are.
+//!
+//! A command that started a server to read from it would hide a mistyped name.
+
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use junctura::{Code, Error, Pool, Result};
+use junctura_model::nearest;
+use junctura_transport::Address;
+
+use crate::terminal::interrupt::Interrupt;
+
+/// How often a command looks whether the server has begun.
+const LOOKED_EVERY: Duration = Duration::from_millis(50);
+/// After this long a command reports that it waits for a server.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Pools named in a message, at most.
+const NAMED_MAX: usize = 8;
+
+/// Opens a pool to read from it.
+///
+/// # Errors
+/// `NotFound` where `unix:NAME` has no server; what `open` returns.
+pub(crate) fn open_served(url: &str, open: impl FnOnce() -> Result<Pool>) -> Result<Pool> {
+    open().map_err(|error| match Absent::of(url, &error) {
+        Some(absent) => Error::new(Code::NotFound, url, absent.cause()),
+        None => error,
+    })
+}
+
+/// Opens a pool to read from it, and waits until `unix:NAME` has a server.
+///
+/// # Errors
+/// `Timeout` where it has none at the deadline; `Interrupted`; what `open` returns.
+pub(crate) fn open_when_served(
+    url: &str,
+    deadline: Option<Instant>,
+    interrupt: &Interrupt,
+    open: impl Fn() -> Result<Pool>,
+) -> Result<Pool> {
+    let began = Instant::now();
+    let mut is_reported = false;
+    loop {
+        let error = match open() {
+            Err(error) => error,
+            opened => return opened,
+        };
+        let Some(absent) = Absent::of(url, &error) else {
+            return Err(error);
+        };
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Error::new(Code::Timeout, url, absent.cause()));
+        }
+        if !is_reported && began.elapsed() >= PATIENCE {
+            is_reported = true;
+            say!("junctura: waits for the server of {url}: {}", absent.cause());
+        }
+        interrupt.check()?;
+        std::thread::sleep(LOOKED_EVERY);
+    }
+}
+
+/// A name of this user's without a server, and the names that have one.
+#[derive(Debug)]
+struct Absent {
+    name: String,
+    served: Vec<String>,
+}
+
+impl Absent {
+    /// None where the error has another reason.
+    fn of(url: &str, error: &Error) -> Option<Self> {
+        let (Code::Unavailable, Ok(address @ Address::Named(_))) = (error.code(), url.parse()) else {
+            return None;
+        };
+        let socket = address.path()?;
+        let name = socket.file_stem()?.to_str()?.to_owned();
+        let folder = socket.parent()?;
+        (!is_served(&socket)).then(|| Self {
+            name,
+            served: served_in(folder),
+        })
+    }
+
+    /// The text of an error, or of a message.
+    fn cause(&self) -> String {
+        let near = nearest(self.served.iter().map(String::as_str), &self.name);
+        let meant = near.map_or_else(String::new, |near| format!("; did you mean unix:{near}?"));
+        let (first, rest) = self.served.split_at(self.served.len().min(NAMED_MAX));
+        let first: Vec<String> = first.iter().map(|name| format!("unix:{name}")).collect();
+        let served = match (first.join(", "), rest.len()) {
+            (none, _) if none.is_empty() => "no pool of this user is served here".to_owned(),
+            (first, 0) => format!("pools that are served here: {first}"),
+            (first, more) => format!("pools that are served here: {first} and {more} more"),
+        };
+        format!("no server runs there; {served}{meant}")
+    }
+}
+
+/// Whether a server takes connections at this socket.
+fn is_served(socket: &Path) -> bool {
+    !matches!(UnixStream::connect(socket), Err(error)
+        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
+}
+
+/// The names in this folder that are served, in the order of the alphabet.
+fn served_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = folder.read_dir() else {
+        return Vec::new();
+    };
+    let mut served: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock") && is_served(path))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    served.sort_unstable();
+    served
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_sockets_with_a_server_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let _served = UnixListener::bind(path("model.sock")).unwrap();
+        drop(UnixListener::bind(path("dead.sock")).unwrap());
+        std::fs::write(path("other.start"), b"").unwrap();
+        assert_eq!(served_in(folder.path()), ["model"]);
+        assert_eq!(served_in(&path("missing")), [""; 0]);
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let absent = |served: &[&str]| Absent {
+            name: "modell".to_owned(),
+            served: served.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert_eq!(
+            absent(&["default", "model"]).cause(),
+            "no server runs there; pools that are served here: unix:default, unix:model; did you mean unix:model?"
+        );
+        assert_eq!(
+            absent(&[]).cause(),
+            "no server runs there; no pool of this user is served here"
+        );
+        let many: Vec<String> = (0..10).map(|n| format!("pool-number-{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(absent(&many).cause().ends_with("unix:pool-number-7 and 2 more"));
+    }
+
+    #[test]
+    fn other_errors_stay() {
+        let error = |code| Error::new(code, "unix:x", "");
+        assert!(Absent::of("unix:@x", &error(Code::Unavailable)).is_none());
+        assert!(Absent::of("tcp://127.0.0.1:1", &error(Code::Unavailable)).is_none());
+        assert!(Absent::of("unix:no-such-pool-here", &error(Code::Denied)).is_none());
+        assert!(Absent::of("unix:no-such-pool-here", &error(Code::Unavailable)).is_some());
+    }
+}
