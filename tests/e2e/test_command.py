@@ -171,7 +171,7 @@ def test_every_command_has_a_page_that_renders(bare: Shell, tmp_path: Path) -> N
     for name, page in pages.items():
         text = page.read_text()
         assert text.splitlines()[2].startswith(f".TH {name} 1")
-        assert "Exit status" in text or name.count("-") == 1
+        assert "EXIT STATUS" in text or name.count("-") == 1
     assert bare.text("man") == pages["junctura"].read_text()
     tools = [["mandoc", "-W", "error", "-T", "utf8"], ["man", "--warnings", "-l"]]
     if tool := next((tool for tool in tools if shutil.which(tool[0])), None):

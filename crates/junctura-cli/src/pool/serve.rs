@@ -64,7 +64,7 @@ pub(crate) struct ServeArguments {
     /// follow
     #[arg(long, value_name = "NAME|FILE")]
     schema: Vec<String>,
-    /// Memory for payloads (default: a quarter of this machine's)
+    /// Memory for payloads (default: a quarter of what this process may have: of the machine's, or of its control group's)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     budget: Option<u64>,
     /// Where payloads go that memory has no room for: a directory on a local disk. Nothing is seen of them there, and nothing
@@ -74,20 +74,20 @@ pub(crate) struct ServeArguments {
     /// How much may go there (default: four times --budget)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "spill")]
     spill_size: Option<u64>,
-    /// Payloads of at most this size travel inside the message
+    /// Payloads of at most this size travel inside the message (default: 4KiB)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     inline_max: Option<u64>,
     /// Give every payload a checksum, verified when it is received
     #[arg(long)]
     checked: bool,
-    /// How long keys that are gone are remembered
+    /// How long keys that are gone are remembered (default: 10min)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     tombstone_age: Option<Duration>,
     /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken; and a client
     /// keep leased memory empty, before it is disconnected
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
     stuck_after: Duration,
-    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted
+    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted (default: 1min)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     orphan_timeout: Option<Duration>,
     /// End when nobody is connected and nothing lies in the pool for this long
@@ -239,7 +239,10 @@ impl ServeArguments {
 
     fn options(&self) -> Result<ServerOptions> {
         let defaults = Config::default();
-        let budget_bytes = self.budget.unwrap_or_else(default_budget_bytes);
+        let budget_bytes = match self.budget {
+            Some(bytes) => check_budget(bytes, available_bytes())?,
+            None => default_budget_bytes(),
+        };
         let spill = self.spill.clone();
         let config = Config {
             schemas: schema_files::with_builtin(&self.schema)?,
@@ -264,17 +267,63 @@ impl ServeArguments {
     }
 }
 
-pub(crate) fn default_budget_bytes() -> u64 {
-    (memory_bytes() / 4).max(64 << 20)
+/// The smallest memory of a server: with less, hardly an object fits.
+const BUDGET_BYTES_MIN: u64 = 1 << 20;
+
+/// Returns the budget.
+///
+/// # Errors
+/// `InvalidArgument` for less than [`BUDGET_BYTES_MIN`], and for more than there is.
+fn check_budget(bytes: u64, available_bytes: u64) -> Result<u64> {
+    let cause = if bytes < BUDGET_BYTES_MIN {
+        format!(
+            "{}: the least is {}; a number without a unit counts bytes, as in 4GiB or 512MiB",
+            size::bytes(bytes),
+            size::bytes(BUDGET_BYTES_MIN)
+        )
+    } else if bytes > available_bytes {
+        format!(
+            "{}: this process may have {}; --spill adds room on a disk",
+            size::bytes(bytes),
+            size::bytes(available_bytes)
+        )
+    } else {
+        return Ok(bytes);
+    };
+    Err(Error::new(Code::InvalidArgument, "--budget", cause))
 }
 
-/// Half of what this process may have: of the machine's memory, or of that of its control group.
+pub(crate) fn default_budget_bytes() -> u64 {
+    (available_bytes() / 4).max(64 << 20)
+}
+
+/// Half of what this process may have.
 pub(crate) fn half_of_memory() -> u64 {
-    memory_bytes().min(doctor::group_limit_bytes().unwrap_or(u64::MAX)) / 2
+    available_bytes() / 2
+}
+
+/// The memory that this process may have: that of the machine, or of its control group.
+fn available_bytes() -> u64 {
+    memory_bytes().min(doctor::group_limit_bytes().unwrap_or(u64::MAX))
 }
 
 /// The machine's memory.
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_budgets_are_refused() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(check_budget(4 * GIB, 4 * GIB), Ok(4 * GIB));
+        assert_eq!(check_budget(BUDGET_BYTES_MIN, GIB), Ok(BUDGET_BYTES_MIN));
+        let refused = |bytes| check_budget(bytes, 23 * GIB).unwrap_err().to_string();
+        assert!(refused(4).contains("4 B: the least is 1.0 MiB"), "{}", refused(4));
+        assert!(refused(999 * GIB).contains("999.0 GiB: this process may have 23.0 GiB"));
+    }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 
+use clap::error::{ContextKind, ContextValue};
 use junctura::{Code, Error, Result};
 
 use crate::terminal::visible::{self, Visible};
@@ -106,12 +107,46 @@ pub(crate) fn usage(told: &clap::Error) {
             .write_all(text.as_bytes())
             .and_then(|()| stream.flush());
     }
-    let text = told.render().to_string();
+    let mut text = told.render().to_string();
+    if let Some(tip) = tip_for_command(told) {
+        text = text.replacen("\n\nUsage:", &format!("\n\n  tip: {tip}\n\nUsage:"), 1);
+    }
     if told.use_stderr() {
         print(&text, io::stderr());
     } else {
         print(&text, io::stdout());
     }
+}
+
+/// Commands that people try first, and what does it here.
+const OTHER_COMMANDS: [(&[&str], &str); 6] = [
+    (
+        &["rm", "del", "delete", "remove", "unlink"],
+        "`withdraw` removes one object of a pool, `withdraw-all` all that match, `wipe` those of a store",
+    ),
+    (
+        &["cat", "read", "demand"],
+        "`get SELECTOR -o -` writes a payload to standard output",
+    ),
+    (
+        &["subscribe", "sub", "follow", "monitor"],
+        "`get --follow` gets objects as they come, `watch` shows events alone",
+    ),
+    (
+        &["publish", "pub", "offer", "add", "write"],
+        "`put` puts files into a pool, `archive` into a store",
+    ),
+    (&["start", "server", "daemon"], "`serve` serves a pool"),
+    (&["status", "info", "top"], "`stat` shows what a pool or a store has"),
+];
+
+/// Names the command that does what an unknown one is for elsewhere.
+fn tip_for_command(told: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(unknown)) = told.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let known = |(words, _): &&(&[&str], &str)| words.contains(&unknown.as_str());
+    OTHER_COMMANDS.iter().find(known).map(|(_, tip)| *tip)
 }
 
 /// A help text with styled titles of its sections: what precedes the colon of a line that is not indented. Controls become

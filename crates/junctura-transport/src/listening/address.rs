@@ -99,8 +99,7 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self> {
         let Some(rest) = text.strip_prefix(SCHEME) else {
-            let cause = "an address is unix:NAME, unix:/absolute/path.sock or unix:@NAME";
-            return Err(Error::new(Code::InvalidArgument, text, cause));
+            return Err(Error::new(Code::InvalidArgument, text, no_scheme(text)));
         };
         if let Some(name) = rest.strip_prefix('@') {
             return Name::new(name).map(Self::Abstract);
@@ -117,6 +116,21 @@ impl FromStr for Address {
         }
         Ok(Self::Path(PathBuf::from(rest)))
     }
+}
+
+/// Describes what an address is, and which one a text without `unix:` may mean.
+fn no_scheme(text: &str) -> String {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.strip_prefix("tcp:").unwrap_or(rest);
+    let is_host = |host: &str| host.parse::<std::net::IpAddr>().is_ok() || host == "localhost" || host.contains('.');
+    let meant = match rest.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Some(format!("tcp://{host}:{port}")),
+        _ if text.starts_with('/') => Some(format!("{SCHEME}{text}")),
+        None if !is_host(text) && Name::new(text).is_ok() => Some(format!("{SCHEME}{text}")),
+        _ => None,
+    };
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    format!("an address is unix:NAME, unix:/absolute/path.sock, unix:@NAME or tcp://HOST:PORT{meant}")
 }
 
 #[cfg(test)]
@@ -164,6 +178,28 @@ mod tests {
             );
         }
         assert_eq!(Name::new("a b").unwrap_err().position(), Some(1));
+    }
+
+    #[test]
+    fn an_address_that_may_be_meant_is_named() {
+        let cause = |text: &str| text.parse::<Address>().unwrap_err().cause().to_owned();
+        for (text, meant) in [
+            ("model", "unix:model"),
+            ("/run/x.sock", "unix:/run/x.sock"),
+            ("localhost:7000", "tcp://localhost:7000"),
+            ("tcp:localhost:7000", "tcp://localhost:7000"),
+            ("node7.hpc:7000", "tcp://node7.hpc:7000"),
+            ("http://node7:7000", "tcp://node7:7000"),
+            ("tcp:[::1]:7000", "tcp://[::1]:7000"),
+        ] {
+            assert!(
+                cause(text).ends_with(&format!("or tcp://HOST:PORT; did you mean {meant}?")),
+                "{text}"
+            );
+        }
+        for text in ["", "http://node/x", "a b", "node.hpc"] {
+            assert!(cause(text).ends_with("or tcp://HOST:PORT"), "{text}: {}", cause(text));
+        }
     }
 
     #[test]
