@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 import unicodedata
@@ -43,7 +44,13 @@ def say(text: str, stream: TextIO | None) -> None:
 
 
 def status_of(program: Callable[[], int]) -> int:
-    """The exit status of a program, also where nobody is there to read what it says."""
+    """The exit status of a program, also where nobody is there to read what it says.
+
+    Standard output and error get ``?`` for a character that their encoding lacks (PYTHONIOENCODING, a locale of Latin 1).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     status = 0
     try:
         status = program()

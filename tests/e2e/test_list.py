@@ -163,14 +163,15 @@ def test_attributes_that_few_objects_have_get_no_column(bare: Shell) -> None:
     "command", [("ls",), ("withdraw-all",), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
 )
 def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
-    """An open schema allows it, so that nothing matches: that is no error."""
+    """One that resembles a declared attribute is refused; any other matches nothing, since an open schema allows it."""
     store = str(tmp_path / "store")
     full.run("create", "--store", store)
     if command[0] == "cp":
         assert "serving" in full.start("serve", "unix:other", "--budget", "64MiB").said()
     words = [word.format(pool=full.pool, store=store) for word in command]
-    slip = 'junctura: no object has the attribute "parm"; did you mean param (schema mars)?\n'
-    assert slip in full.run(*words, "parm=t").stderr.decode()
+    slip = 'InvalidSelector: selector: no object has the attribute "parm"; did you mean param (schema mars)?\n'
+    assert slip in full.error(2, *words, "parm=t")
+    assert slip in full.error(2, *words, "not parm=t")
     assert "did you mean" not in full.run(*words, "param=nothing").stderr.decode()
     if command[0] != "cp":
         unknown = 'junctura: no object has the attribute "color", and no schema declares it\n'
@@ -179,6 +180,24 @@ def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, c
     if "--store" not in command:
         for selector in ("parm=t", "color=blue"):
             assert "no object has" not in full.run(*words, selector).stderr.decode()
+
+
+def test_a_value_that_no_schema_reads_is_refused(full: Shell, tmp_path: Path) -> None:
+    """In an open schema it is a text: refused where no object of one has the attribute."""
+    store = str(tmp_path / "store")
+    full.run("create", "--store", store)
+    commands = [["ls"], ["ls", "--count"], ["withdraw-all"], ["ls", "--store", store], ["axes", "--store", store]]
+    for command in commands:
+        for selector in ("date=2026-13-01", "step=six", "levelist=500hPa", "param=t,step=six"):
+            said = full.error(2, *command, selector)
+            assert "InvalidSelector: selector: schema mars: " in said
+            assert said.splitlines()[-1].strip() == "^"
+        full.run(*command, "step=1h30m")
+    for command in (["get"], ["get", "--all"]):
+        assert "schema mars: " in full.error(3, *command, "step=six")
+    full.run("put", "-", "--schema", "free", "--set", "name=a", "--set", "step=six", stdin=b"x")
+    assert full.text("ls", "--count", "step=six").startswith("1")
+    assert full.text("ls", "--count", "step=seven").startswith("0")
 
 
 def test_commands_that_wait_name_a_slip_and_wait(full: Shell) -> None:

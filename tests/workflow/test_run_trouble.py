@@ -62,6 +62,17 @@ def test_a_run_needs_neither_output_nor_errors(tmp_path: Path) -> None:
     assert real.outcomes() == {"one": "failed"}
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_run_needs_no_encoding_of_its_output(tmp_path: Path, encoding: str) -> None:
+    Real(tmp_path, TASKS + "  one:\n    run: ['true']\n  two:\n    run: ['true']\n    start: {after: one}\n")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for options in (["--check"], ["--run-dir", "läuft-ž"], ["--run-dir", "läuft-č", "--json"]):
+        words = [sys.executable, "-m", "junctura._run", "flow.yaml", *options]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, timeout=LIMIT_S, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode(encoding)
+
+
 def test_a_full_disk_of_logs_is_the_end_of_tasks_and_named(tmp_path: Path) -> None:
     real = Real(
         tmp_path,

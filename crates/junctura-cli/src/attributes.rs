@@ -32,6 +32,7 @@ pub(crate) fn given(pairs: &[Pair]) -> impl Iterator<Item = (&str, Given<'_>)> {
 }
 
 /// One selector of all arguments: each must hold. A MARS request, which may count from today, becomes a selector here.
+/// Prints what was probably meant otherwise: objects of an open schema that match may come.
 ///
 /// # Errors
 /// `InvalidSelector` for a request that none of the pool's schemas can read.
@@ -41,16 +42,46 @@ pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
     Ok(selector)
 }
 
+/// As [`selector`], of a command about the objects that are there now.
+///
+/// # Errors
+/// `InvalidSelector` also for what was probably meant otherwise.
+pub(crate) fn selector_of_present(arguments: &[String], pool: &Pool) -> Result<String> {
+    let selector = selector_for(arguments, || pool.schemas())?;
+    refuse_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists))?;
+    Ok(selector)
+}
+
 /// Whether the pool, or the store behind it, has an object of this selector.
 fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
     let mut pages = pool.list_with(selector, ListOptions::default())?;
     Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 
-/// Prints of each attribute that no schema declares and no object has which one was probably meant.
-///
-/// Objects of an open schema may have any attributes, so that a misspelled one is no error: it matches nothing.
+/// Prints what was probably meant otherwise.
 pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
+    for slip in slips(selector, schemas, exists) {
+        say!("junctura: {}", slip.cause());
+    }
+}
+
+/// # Errors
+/// `InvalidSelector` for the first thing that was probably meant otherwise.
+pub(crate) fn refuse_slips(
+    selector: &str,
+    schemas: &[Arc<Schema>],
+    exists: impl Fn(&str) -> Result<bool>,
+) -> Result<()> {
+    slips(selector, schemas, exists).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// What was probably meant otherwise in a selector. Objects of an open schema may have any attributes with any text, so that such a
+/// selector can be read, and matches nothing.
+///
+/// - Each attribute that no schema declares and no object has, but that resembles a declared one.
+/// - A value that the schema cannot read which declares all attributes of the selector, where no object of an open schema has them.
+fn slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) -> Vec<Error> {
+    let mut slips = Vec::new();
     for name in undeclared(selector, schemas) {
         let near = schemas
             .iter()
@@ -58,9 +89,47 @@ pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl F
         if let Some((near, schema)) = near
             && matches!(exists(&format!("exists({name})")), Ok(false))
         {
-            say!("junctura: no object has the attribute {name:?}; did you mean {near} (schema {schema})?");
+            let cause = format!("no object has the attribute {name:?}; did you mean {near} (schema {schema})?");
+            slips.push(Error::new(Code::InvalidSelector, "selector", cause));
         }
     }
+    slips.extend(misread(selector, schemas, exists));
+    slips
+}
+
+/// The error of the schema that declares all attributes of a selector and cannot read it, where only objects of open schemas could
+/// match and none has these attributes.
+fn misread(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) -> Option<Error> {
+    let names = undeclared_by(selector, schemas, &[]);
+    if names.is_empty() {
+        return None;
+    }
+    let context = Context { today: today() };
+    let mut unreadable = None;
+    for schema in schemas.iter().filter(|schema| !schema.is_open()) {
+        match SelectorSet::parse_with(selector, std::slice::from_ref(schema), &context) {
+            Ok(_) => return None,
+            Err(error) if names.iter().all(|name| schema.find(name).is_some()) => {
+                unreadable.get_or_insert((schema, error));
+            }
+            Err(_) => {}
+        }
+    }
+    let (schema, error) = unreadable?;
+    // Each object of this schema has it; objects of open schemas have not.
+    let own = schema.attributes().iter().find(|attribute| !attribute.optional)?;
+    let is_absent = |name: &String| {
+        matches!(
+            exists(&format!("exists({name}) and not exists({})", own.name)),
+            Ok(false)
+        )
+    };
+    if !names.iter().all(is_absent) {
+        return None;
+    }
+    let pictured = pictured(&error, selector);
+    let cause = format!("schema {}: {}", schema.name(), pictured.cause());
+    Some(Error::new(Code::InvalidSelector, pictured.subject(), cause))
 }
 
 /// As [`note_slips`], of the attributes that resemble none that is declared: where nothing has been found.
@@ -81,11 +150,16 @@ pub(crate) fn note_unknown_in(pool: &Pool, selector: &str) -> Result<()> {
 
 /// The attributes of a selector that no schema declares; none where it cannot be read, which its use reports.
 fn undeclared(selector: &str, schemas: &[Arc<Schema>]) -> Vec<String> {
+    undeclared_by(selector, schemas, schemas)
+}
+
+/// The attributes that a selector has for objects of open schemas, without those that `declaring` declare.
+fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schema>]) -> Vec<String> {
     let context = Context { today: today() };
     let Ok(set) = SelectorSet::parse_with(selector, schemas, &context) else {
         return Vec::new();
     };
-    set.undeclared(schemas).into_iter().map(str::to_owned).collect()
+    set.undeclared(declaring).into_iter().map(str::to_owned).collect()
 }
 
 /// The same for what has these schemas.

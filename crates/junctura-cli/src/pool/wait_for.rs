@@ -115,7 +115,7 @@ impl WaitForArguments {
 
     /// The newest version of each key that is there, and then what is committed.
     fn wait_for_store(&self, store: &Store, deadline: Option<Instant>, interrupt: &Interrupt) -> Result<(String, u64)> {
-        let selector = store::selector(&self.selectors, store)?;
+        let selector = store::selector_of_coming(&self.selectors, store)?;
         let mut seen = Seen::default();
         let mut follow = store.follow(&selector, None);
         while seen.count() < self.count {

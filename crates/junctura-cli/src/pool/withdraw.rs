@@ -6,7 +6,7 @@ use clap::Args;
 use junctura::{Code, Error, Pool, Result, Target, WithdrawOptions};
 use serde_json::json;
 
-use crate::attributes::{about_selector, given, note_unknown_in, pair, selector};
+use crate::attributes::{about_selector, given, note_unknown_in, pair, selector_of_present};
 use crate::size;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Out;
@@ -120,7 +120,7 @@ impl WithdrawArguments {
 /// Withdraws all that match.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
     let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura withdraw-all")?;
-    let selector = selector(&arguments.selectors, &pool)?;
+    let selector = selector_of_present(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {
         note_unknown_in(&pool, &selector)?;

@@ -11,7 +11,7 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
 
-use crate::attributes::{about_selector, note_slips, note_unknown, selector_for};
+use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
 use crate::terminal::progress::Slow;
 
 /// Which store a command is about.
@@ -96,8 +96,15 @@ pub(crate) fn open(url: &str) -> Result<Store> {
     })
 }
 
-/// One selector of all arguments, as [`crate::attributes::selector`] of a pool.
+/// One selector of all arguments, as [`crate::attributes::selector_of_present`] of a pool.
 pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
+    let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
+    refuse_slips(&selector, store.schemas(), |exists| is_in_store(store, exists))?;
+    Ok(selector)
+}
+
+/// One selector of all arguments for what is committed from now on, as [`crate::attributes::selector`] of a pool.
+pub(crate) fn selector_of_coming(arguments: &[String], store: &Store) -> Result<String> {
     let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
     note_slips(&selector, store.schemas(), |exists| is_in_store(store, exists));
     Ok(selector)

@@ -16,7 +16,7 @@ use junctura::{Code, Error, FollowOptions, Item, ListOptions, Pool, Result, Rete
 use serde_json::Value;
 
 use crate::absent::open_served;
-use crate::attributes::{about_selector, selector};
+use crate::attributes::{about_selector, selector, selector_of_present};
 use crate::size;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress;
@@ -119,7 +119,11 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
             cause,
         ));
     }
-    let selector = selector(&arguments.selectors, &from)?;
+    let selector = if arguments.follow || arguments.count.is_some() {
+        selector(&arguments.selectors, &from)?
+    } else {
+        selector_of_present(&arguments.selectors, &from)?
+    };
     let told = match (arguments.verbose, arguments.json) {
         (_, true) => Told::Json,
         (true, _) => Told::Lines,

@@ -10,7 +10,7 @@ use junctura_model::schema::fdb_key;
 use junctura_store::Store;
 use serde_json::json;
 
-use crate::attributes::{about_selector, note_unknown_in, selector};
+use crate::attributes::{about_selector, note_unknown_in, selector_of_present};
 use crate::store::query::order::{Row, order};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::{self, Out};
@@ -127,7 +127,7 @@ impl LsArguments {
     fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
         self.versions.are_of_no_pool()?;
         let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
-        let selector = selector(&self.selectors, &pool)?;
+        let selector = selector_of_present(&self.selectors, &pool)?;
         let options = ListOptions {
             order_by: self.sort.as_deref(),
             incomplete: self.incomplete,

@@ -12,7 +12,7 @@ use crate::{json, size};
 /// Prints each object as it is committed.
 pub(crate) fn watch(url: &str, selectors: &[String], until: Until, as_json: bool, interrupt: &Interrupt) -> Result<()> {
     let store = crate::store::open(url)?;
-    let selector = crate::store::selector(selectors, &store)?;
+    let selector = crate::store::selector_of_coming(selectors, &store)?;
     let now = store.snapshot()?.commit();
     say!("junctura: watching {url}");
     let mut out = Out::new();
