@@ -3,6 +3,8 @@
 //! A command that started a server to read from it would hide a mistyped name.
 
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,11 +12,17 @@ use std::time::{Duration, Instant};
 use junctura::{Code, Error, Pool, Result};
 use junctura_model::nearest;
 use junctura_transport::Address;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::read;
 
 use crate::terminal::interrupt::Interrupt;
 
-/// How often a command looks whether the server has begun.
-const LOOKED_EVERY: Duration = Duration::from_millis(50);
+/// How often a command looks whether the server has begun, if it notices no change.
+const LOOKED_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 /// After this long a command reports that it waits for a server.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pools named in a message, at most.
@@ -42,6 +50,8 @@ pub(crate) fn open_when_served(
     open: impl Fn() -> Result<Pool>,
 ) -> Result<Pool> {
     let began = Instant::now();
+    let socket = url.parse::<Address>().ok().and_then(|address| address.path());
+    let changes = Changes::of(socket.as_deref().and_then(Path::parent));
     let mut is_reported = false;
     loop {
         let error = match open() {
@@ -59,7 +69,32 @@ pub(crate) fn open_when_served(
             say!("junctura: waits for the server of {url}: {}", absent.cause());
         }
         interrupt.check()?;
-        std::thread::sleep(LOOKED_EVERY);
+        changes.wait();
+    }
+}
+
+/// Waits until something may have begun to listen in a folder.
+struct Changes(Option<OwnedFd>);
+
+impl Changes {
+    fn of(folder: Option<&Path>) -> Self {
+        let watch = |folder: &Path| {
+            let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+            inotify::add_watch(&watch, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO).ok()?;
+            Some(watch)
+        };
+        Self(folder.and_then(watch))
+    }
+
+    /// Returns at a change, and from time to time: a folder may be missing, and a socket is there before its server listens.
+    fn wait(&self) {
+        let mut waited: Vec<PollFd<'_>> = self.0.iter().map(|watch| PollFd::new(watch, PollFlags::IN)).collect();
+        // Ctrl-C ends it, too.
+        let _ = poll(&mut waited, Some(&LOOKED_EVERY));
+        let mut events = [MaybeUninit::uninit(); 1024];
+        if let Some(watch) = &self.0 {
+            while read(watch, &mut events).is_ok_and(|(read, _)| !read.is_empty()) {}
+        }
     }
 }
 
