@@ -79,6 +79,10 @@ install-c: ## the C library, its header, and files of pkg-config and CMake: make
 header: setup-dev ## c/include/junctura.h, from the crate junctura-c
 	@.tools/bin/cbindgen --quiet --config crates/junctura-c/cbindgen.toml --output c/include/junctura.h crates/junctura-c
 
+.PHONY: fortran
+fortran: ## fortran/junctura.f90, from fortran/parts and the header of C
+	@python3 fortran/generate.py
+
 .PHONY: check
 check: setup-dev ## what one runs every few minutes: format, clippy, unit tests
 	@echo "check: format"
@@ -103,7 +107,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@# Programs and tests at a time, each with what it remembers; the shell names the files of a folder when it is checked.
 	@status=0; set -f; (for part in $(TYPED); do set +f; MYPYPATH=python:tests/link:tests/store \
 	mypy --no-error-summary --cache-dir .mypy_cache/programs $$part || exit; done) & \
-	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
+	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/c:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
 	mypy --no-error-summary --cache-dir .mypy_cache/tests $(LAX) $$part || exit; done) || status=$$?; wait $$! && exit $$status
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi
