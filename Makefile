@@ -69,7 +69,7 @@ wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 
 .PHONY: install-c
-install-c: ## the C library, its header, and files of pkg-config and CMake: make install-c PREFIX=$HOME/.local
+install-c: ## the C library, headers of C and C++, the Fortran module, files of pkg-config and CMake: make install-c PREFIX=$HOME/.local
 	@[ -n "$(PREFIX)" ] || { echo "install-c: PREFIX is missing: make install-c PREFIX=\$$HOME/.local" >&2; exit 2; }
 	@cargo build --profile $(PROFILE) -p junctura-c
 	@tools/install_c.sh "$(PREFIX)" $(CARGO_TARGET_DIR)/$(PROFILE)
