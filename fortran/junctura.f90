@@ -1208,7 +1208,7 @@ contains
   end function
 
   !> Sets an attribute to a text; replaces an earlier value. The schema reads the text by the type of the attribute, so
-  !! that dates, times and lists ('500/700/850') can be set by it. Does not block. As jct_attributes_set_text.
+  !! that dates and times can be set by it. Does not block. As jct_attributes_set_text.
   subroutine attributes_set_text(self, name, value, stat, errmsg)
     class(attributes_t), intent(inout) :: self
     character(len=*), intent(in) :: name, value

@@ -269,7 +269,7 @@ void jct_attributes_free(jct_attributes_t *attributes);
 int jct_attributes_clear(jct_attributes_t *attributes);
 
 // Sets an attribute to a text; replaces an earlier value. The schema reads the text by the type of the
-// attribute, so that dates, times and lists ("500/700/850") can be set by this function.
+// attribute, so that dates and times can be set by this function; not lists: see jct_attributes_set_list.
 int jct_attributes_set_text(jct_attributes_t *attributes, const char *name, const char *value);
 
 // Sets an attribute to an integer; replaces an earlier value.
