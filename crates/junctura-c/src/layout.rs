@@ -209,8 +209,14 @@ fn start_of(layout: &Layout, rank: u64, dimension: usize) -> Result<u64> {
     let indices = layout.indices(rank).unwrap_or_default();
     match indices.get(dimension).map(|all| (all.first(), all.last())) {
         Some((Some(first), Some(last))) if last - first + 1 == extent => Ok(*first),
-        Some((Some(_), _)) => Err(invalid("layout", format!("the indices of rank {rank} are not contiguous"))),
-        _ => Err(invalid("layout", format!("rank {rank} has no index in dimension {dimension}"))),
+        Some((Some(_), _)) => Err(invalid(
+            "layout",
+            format!("the indices of rank {rank} are not contiguous"),
+        )),
+        _ => Err(invalid(
+            "layout",
+            format!("rank {rank} has no index in dimension {dimension}"),
+        )),
     }
 }
 
