@@ -169,6 +169,7 @@ OPTIONAL=(
     "clang++ clang"
     "gfortran gfortran"
     "flang-new-19 flang-19 libflang-19-dev"
+    "mpif90.openmpi openmpi-bin libopenmpi-dev"
 )
 
 optional_packages() {

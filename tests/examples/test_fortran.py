@@ -37,7 +37,7 @@ def without_ranks() -> tuple[np.ndarray, np.ndarray]:
 def test_each_rank_has_what_a_run_without_ranks_has(tmp_path: Path) -> None:
     subprocess.run([ROOT / "tools/install_c.sh", tmp_path / "prefix", BUILT], check=True)
     environment = {**os.environ, "PKG_CONFIG_PATH": str(tmp_path / "prefix/lib/pkgconfig")}
-    command = [BUILT / "junctura", "run", EXAMPLE / "coupled.yaml", "--run-dir", tmp_path / "run"]
+    command: list[str | Path] = [BUILT / "junctura", "run", EXAMPLE / "coupled.yaml", "--run-dir", tmp_path / "run"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     sst, wind = without_ranks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,10 @@ def compiled(family: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     libraries = prepare(folder / "libraries")
     module = compile_module(family, folder)
 
-    def compile_once(name: str, *options: str, source: Path | None = None) -> Path:
-        program = folder / name
-        found = source or PROGRAMS / f"{name}.f90"
-        return program if program.exists() else compile_fortran(family, found, program, module, libraries, *options)
+    def compile_once(name: str, *options: str, links: Sequence[str] = ()) -> Path:
+        program, source = folder / name, PROGRAMS / f"{name}.f90"
+        if not program.exists():
+            compile_fortran(family, source, program, module, libraries, *options, links=links)
+        return program
 
     return compile_once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c"))
@@ -33,11 +34,13 @@ def compile_module(family: str, folder: Path) -> Path:
     return made
 
 
-def compile_fortran(family: str, source: Path, program: Path, module: Path, libraries: Path, *options: str) -> Path:
+def compile_fortran(
+    family: str, source: Path, program: Path, module: Path, libraries: Path, *options: str, links: Sequence[str] = ()
+) -> Path:
     """Compiles one program against the module."""
-    links: list[str | Path] = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
+    ours: list[str | Path] = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
     modules: list[str | Path] = ["-I", module.parent, FOLDER_OF_MODULES[family], program.parent]
-    invoke(family, *RELAXED[family], *modules, *options, source, module, "-o", program, *links)
+    invoke(family, *RELAXED[family], *modules, *options, source, module, "-o", program, *ours, *links)
     return program
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_an_array_keeps_its_bits_through_all_languages(
-    order: str,
+    order: Literal["C", "F"],
     ends: Path,
     compiled: Compile,
     pool: str,
