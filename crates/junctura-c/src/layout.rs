@@ -206,18 +206,12 @@ pub unsafe extern "C" fn jct_layout_start(
 
 fn start_of(layout: &Layout, rank: u64, dimension: usize) -> Result<u64> {
     let extent = extent_of(layout, rank, dimension)?;
-    let indices = layout.indices(rank).unwrap_or_default();
-    match indices.get(dimension).map(|all| (all.first(), all.last())) {
-        Some((Some(first), Some(last))) if last - first + 1 == extent => Ok(*first),
-        Some((Some(_), _)) => Err(invalid(
-            "layout",
-            format!("the indices of rank {rank} are not contiguous"),
-        )),
-        _ => Err(invalid(
-            "layout",
-            format!("rank {rank} has no index in dimension {dimension}"),
-        )),
-    }
+    let cause = match layout.bounds(rank, dimension) {
+        Some((first, last)) if last - first + 1 == extent => return Ok(first),
+        Some(_) => format!("the indices of rank {rank} are not contiguous"),
+        None => format!("rank {rank} has no index in dimension {dimension}"),
+    };
+    Err(invalid("layout", cause))
 }
 
 fn check_rank(layout: &Layout, rank: u64) -> Result<()> {

@@ -321,6 +321,16 @@ static void starts_that_are_none(void) {
     }
 }
 
+/* A layout of very many indices is not listed. */
+static void start_of_a_large_array(void) {
+    jct_layout_t *layout;
+    uint64_t start;
+    OK(jct_layout_parse("shape=1000000000000 grid=4", &layout));
+    OK(jct_layout_start(layout, 3, 0, &start));
+    EXPECT(start == 750000000000);
+    jct_layout_free(layout);
+}
+
 /* Two ranks have rows of 4 x 6 numbers; three want columns, in the order of Fortran. */
 static void arrays(jct_pool_t *pool) {
     jct_layout_t *rows, *columns, *blocks;
@@ -342,6 +352,7 @@ static void arrays(jct_pool_t *pool) {
     RETURNS(JCT_INVALID_ARGUMENT, jct_layout_start(columns, 2, 2, &number));
     RETURNS(JCT_INVALID_ARGUMENT, jct_layout_start(columns, 3, 0, &number));
     starts_that_are_none();
+    start_of_a_large_array();
     const uint64_t shape[] = {4, 6}, ranks[] = {1, 0}, starts[] = {0, 0, 2, 0}, counts[] = {2, 6, 2, 6};
     OK(jct_layout_blocks(2, shape, 2, ranks, starts, counts, JCT_ORDER_C, &blocks));
 
