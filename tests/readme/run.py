@@ -1,13 +1,13 @@
-"""Executes pages: each ``sh``, ``python``, ``c``, ``cpp`` and ``fortran`` block in its order, in a scratch folder for each page.
+"""Executes pages: each block of the shell, Python, C, C++ and Fortran in its order, in a scratch folder for each page.
 
 ``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that
 a variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is
-a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line
-names (``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block behind the
-comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run after that
-page beside it, in the same folder and session. The first block that fails ends its page and is named with its line.
-``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in any
-other language would be run by nobody, and is an error.
+a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line names
+(``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block
+behind the comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run
+after that page beside it, in the same folder and session. The first block that fails ends its page and is named with
+its line. ``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in
+any other language would be run by nobody, and is an error.
 """
 
 from __future__ import annotations
