@@ -10,7 +10,7 @@
 ! - `options` are a text: 'schema=mars,retention=released:3'. A value in parentheses may contain commas. The header
 !   junctura.h lists the options and the errors of the function of C that each comment names.
 ! - Timeouts are seconds. Absent or negative: the call waits forever. 0: it does not wait.
-! - Texts are UTF-8. Blanks at the end of a text argument are not part of it.
+! - Texts are UTF-8. Blanks at the end of a text argument are not part of it, except of a payload.
 ! - Arrays may be sections of others: the compiler copies what is not contiguous.
 ! - Any number of threads may use a pool. Every other variable is used by one thread at a time.
 ! - Ranks are counted from 0, as those of MPI; dimensions and indices of arrays from 1.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from c_programs import ROOT, has
-from fortran_programs import MODULE
+from fortran_programs import MODULE, compiler
 
 Compile = Callable[..., Path]
 Run = Callable[..., str]
@@ -38,6 +38,16 @@ def test_every_public_procedure_is_documented_and_has_stat_where_it_can_fail() -
         assert found is not None, f"{name} has no comment"
         body = text[found.end() : text.index("\n  end ", found.end())]
         assert "stat, errmsg" not in body or "stat, errmsg" in found[2], name
+
+
+def test_the_module_compiles_without_finalizers(family: str, tmp_path: Path) -> None:
+    lines = MODULE.read_text().splitlines(keepends=True)
+    without = tmp_path / "junctura.f90"
+    without.write_text("".join(line for line in lines if not line.startswith("    final ::")))
+    # Procedures are unused then, which is no error by default.
+    name = compiler(family)
+    assert name is not None
+    subprocess.run([name, "-c", without, "-o", tmp_path / "module.o"], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("served", [True, False], ids=["served", "private"])
