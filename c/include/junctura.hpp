@@ -400,7 +400,7 @@ struct Block {
     std::vector<std::uint64_t> start, count;
 };
 
-/* How an array is distributed over ranks, and stored in the memory of each. Dimensions and indices are counted from 0. */
+/* How an array is distributed over ranks, and stored in the memory of each. Dimensions and indices count from 0. */
 class Layout {
 public:
     /* Reads a layout, such as "shape=360x180 grid=4x1". Does not block. As jct_layout_parse. */
@@ -604,7 +604,7 @@ public:
         detail::check(jct_require(get(), selector.c_str(), options.c_str(), &requirement));
         return Requirement(requirement);
     }
-    /* Ends the requirement or group of a name; returns the number of objects that it was still owed. As jct_retract. */
+    /* Ends the requirement or group of a name; returns how many objects it was still owed. As jct_retract. */
     std::uint64_t retract(const std::string &name) const {
         std::uint64_t owed;
         detail::check(jct_retract(get(), name.c_str(), &owed));
