@@ -111,6 +111,7 @@ SUITES = [
     of_processes("storm", *PYTEST, "tests/storm"),
     of_processes("grib", *PYTEST, "tests/grib"),
     of_processes("c", *PYTEST, "tests/c"),
+    of_processes("fortran", *PYTEST, "tests/fortran"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
     of_processes("site", *PYTEST, "tests/site"),

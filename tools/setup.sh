@@ -90,9 +90,14 @@ as_root() {
 # Whether root can be had. A password is asked for here, not by a job in the background.
 can_be_root() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -v; }; }
 
-# Packages that apt-get would install for these, as `NAME=VERSION` lines. Needs no root.
+# Packages that apt-get would install for those that it knows, as `NAME=VERSION` lines. Needs no root.
 apt_plan() {
-    LC_ALL=C apt-get -s -o Debug::NoLocking=1 install --no-install-recommends "$@" 2>/dev/null |
+    local package known=()
+    for package in "$@"; do
+        ! apt-cache show "$package" >/dev/null 2>&1 || known+=("$package")
+    done
+    [ "${#known[@]}" -gt 0 ] || return 0
+    LC_ALL=C apt-get -s -o Debug::NoLocking=1 install --no-install-recommends "${known[@]}" 2>/dev/null |
         sed -n 's/^Inst \([^ ]*\) .*(\([^ ]*\) .*/\1=\2/p'
 }
 
@@ -155,37 +160,49 @@ required_packages() {
     fi
 }
 
-# Packages that only some tests and linters use. Those are left out where a package cannot be installed.
+# Programs that only some tests and linters use, and their packages. Where they cannot be installed, those are left out.
+OPTIONAL=(
+    "shellcheck shellcheck"
+    "slurmctld slurmctld slurmd slurm-client munge"
+    "cdo cdo"
+    "valgrind valgrind"
+    "clang++ clang"
+    "gfortran gfortran"
+    "flang-new-19 flang-19 libflang-19-dev"
+    "mpif90.openmpi openmpi-bin libopenmpi-dev"
+)
+
 optional_packages() {
-    optional=()
-    if ! command -v shellcheck >/dev/null && [ ! -e .tools/no-shellcheck ]; then
-        optional+=(shellcheck)
-    fi
-    if ! PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && [ ! -e .tools/no-slurm ]; then
-        optional+=(slurmctld slurmd slurm-client munge)
-    fi
-    if ! command -v cdo >/dev/null && [ ! -e .tools/no-cdo ]; then
-        optional+=(cdo)
-    fi
-    if ! command -v valgrind >/dev/null && [ ! -e .tools/no-valgrind ]; then
-        optional+=(valgrind)
-    fi
-    [ "${#optional[@]}" -gt 0 ] || return 0
-    if apt_prepare "${optional[@]}"; then
+    local program packages each
+    optional=() all=()
+    for each in "${OPTIONAL[@]}"; do
+        read -r program packages <<<"$each"
+        PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || [ -e ".tools/no-$program" ] || {
+            optional+=("$each")
+            read -ra packages <<<"$packages"
+            all+=("${packages[@]}")
+        }
+    done
+    [ "${#all[@]}" -gt 0 ] || return 0
+    if apt_prepare "${all[@]}"; then
         begin apt install_optional "${optional[@]}"
     else
-        without_optional "${optional[@]}"
+        for each in "${optional[@]}"; do without_optional "${each%% *}"; done
     fi
 }
 
-install_optional() { apt_install "$@" || without_optional "$@"; }
+# A program by itself: a system that lacks one package has the others.
+install_optional() {
+    local each packages
+    for each in "$@"; do
+        read -ra packages <<<"${each#* }"
+        apt_install "${packages[@]}" || without_optional "${each%% *}"
+    done
+}
 
 without_optional() {
-    say "cannot be had here: $*; the tests and linters that need them are left out"
-    [[ " $* " != *" shellcheck "* ]] || touch .tools/no-shellcheck
-    [[ " $* " != *" slurmctld "* ]] || touch .tools/no-slurm
-    [[ " $* " != *" cdo "* ]] || touch .tools/no-cdo
-    [[ " $* " != *" valgrind "* ]] || touch .tools/no-valgrind
+    say "cannot be had here: $1; the tests and linters that need it are left out"
+    touch ".tools/no-$1"
 }
 
 # Python

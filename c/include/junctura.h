@@ -167,6 +167,9 @@ typedef struct jct_object_t jct_object_t;
 // A demand whose answer is awaited later.
 typedef struct jct_pending_t jct_pending_t;
 
+// Offers that are sent and not awaited one by one.
+typedef struct jct_pipeline_t jct_pipeline_t;
+
 // A pool that this program has open. Any number of threads may use it at the same time.
 typedef struct jct_pool_t jct_pool_t;
 
@@ -210,8 +213,8 @@ const char *jct_code_name(int code);
 // Returns what to do about an error: JCT_RETRY, JCT_FIX or JCT_GIVE_UP.
 int jct_code_advice(int code);
 
-// Opens a pool: that at `url` ("unix:NAME", "unix:/path/of/socket", "tcp://HOST:PORT"). With a NULL `url`
-// it opens the pool that the environment variable JUNCTURA_POOL names; where that is not set, a private
+// Opens a pool: that at `url` ("unix:NAME", "unix:/path/of/socket", "tcp://HOST:PORT"). Without a
+// `url`, NULL or "", it opens the pool that the environment variable JUNCTURA_POOL names; where that is not set, a private
 // pool of this process and its children. Blocks until the server has answered, or is found not to exist.
 //
 // Options (all optional):
@@ -228,7 +231,9 @@ int jct_code_advice(int code);
 // Errors: JCT_UNAVAILABLE where no server runs, JCT_DENIED, JCT_UNSUPPORTED for a URL or option that needs
 // a feature that was left out of this build, JCT_NOT_FOUND for an unknown schema, JCT_SCHEMA_MISMATCH.
 // Close the pool with jct_pool_close.
-int jct_pool_open(const char *url, const char *options, jct_pool_t **out);
+int jct_pool_open(const char *url,
+                  const char *options,
+                  jct_pool_t **out);
 
 // Closes a pool and frees its handle. NULL has no effect. Objects that are held stay readable; of other
 // handles of this pool every function fails with JCT_CLOSED, and they must be freed as usual. No other
@@ -264,7 +269,7 @@ void jct_attributes_free(jct_attributes_t *attributes);
 int jct_attributes_clear(jct_attributes_t *attributes);
 
 // Sets an attribute to a text; replaces an earlier value. The schema reads the text by the type of the
-// attribute, so that dates, times and lists ("500/700/850") can be set by this function.
+// attribute, so that dates and times can be set by this function; not lists: see jct_attributes_set_list.
 int jct_attributes_set_text(jct_attributes_t *attributes, const char *name, const char *value);
 
 // Sets an attribute to an integer; replaces an earlier value.
@@ -327,6 +332,44 @@ int jct_wanted(const jct_pool_t *pool,
                const jct_attributes_t *attributes,
                const char *options,
                uint64_t *readers);
+
+// Opens a pipeline: its offers return before the server has answered, so that a round trip is not awaited
+// with each. Does not block. Close it with jct_pipeline_close.
+//
+// Options: window=N, offers that may be unanswered at once (default: 64). Errors: JCT_LIMIT_EXCEEDED where
+// the connection has too many requests.
+int jct_pipeline_open(const jct_pool_t *pool, const char *options, jct_pipeline_t **out);
+
+// Offers an object: copies `bytes` bytes at `data`. The object is visible somewhat later; the memory is the
+// caller's again at once. Offers may be gathered before they are sent: see jct_pipeline_push. Blocks while
+// the window is full, and while the pool has no memory.
+//
+// Options: those of jct_offer. Errors: those of jct_offer that are found without the server, and the first
+// failure of an earlier offer, after which this one was not sent and may be repeated.
+int jct_pipeline_offer(jct_pipeline_t *pipeline,
+                       const jct_attributes_t *attributes,
+                       const void *data,
+                       size_t bytes,
+                       const char *options);
+
+// Offers the memory of an allocation of the same pool, as jct_pipeline_offer. Consumes the allocation, also
+// where the call fails.
+int jct_pipeline_offer_allocation(jct_pipeline_t *pipeline,
+                                  jct_allocation_t *allocation,
+                                  const jct_attributes_t *attributes,
+                                  const char *options);
+
+// Sends the offers that were gathered. Call it before the program turns to something else. Does not wait
+// for answers. Errors: JCT_DISCONNECTED, JCT_CLOSED.
+int jct_pipeline_push(jct_pipeline_t *pipeline);
+
+// Sends the offers that were gathered, and blocks until every offer is answered: all that succeeded are
+// visible. Errors: the first failure that no call has returned; the others were carried out.
+int jct_pipeline_flush(jct_pipeline_t *pipeline);
+
+// Closes a pipeline: sends what was gathered, and does not wait for answers. Failures that no call has
+// returned are lost: flush before. NULL has no effect.
+void jct_pipeline_close(jct_pipeline_t *pipeline);
 
 // Removes all versions of the object with this key from the pool, and returns when they are removed.
 // Blocks for at most `timeout` seconds while requirements are owed the object. `count`, which may be NULL,
@@ -516,8 +559,8 @@ const char *jct_list_get(const jct_list_t *list, const char *name);
 // Closes a list. NULL has no effect. Blocks for one round trip at most.
 void jct_list_close(jct_list_t *list);
 
-// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. With a NULL `path`
-// the bundle is this program's alone, and `attributes` and `options` must be NULL. With a path
+// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. Without a `path`,
+// NULL or "", the bundle is this program's alone, and takes no attributes and no options. With a path
 // ("run/step=6") producers that open the same path share it, and `attributes`, which may be NULL, states
 // what its members have in common. Blocks for one round trip. Close it with jct_bundle_close.
 //
@@ -598,6 +641,11 @@ int jct_layout_elements(const jct_layout_t *layout, uint64_t rank, uint64_t *ele
 // Returns how many indices a rank has in a dimension, counted from 0. Errors: JCT_INVALID_ARGUMENT where
 // there is no such rank or dimension, and where the rank has several blocks.
 int jct_layout_extent(const jct_layout_t *layout, uint64_t rank, size_t dimension, uint64_t *extent);
+
+// Returns the first index of the whole array that a rank has in a dimension, counted from 0. Does not
+// block. Errors: JCT_INVALID_ARGUMENT where there is no such rank or dimension, where the rank has several
+// blocks or no index, and where its indices are not contiguous.
+int jct_layout_start(const jct_layout_t *layout, uint64_t rank, size_t dimension, uint64_t *start);
 
 // Offers the piece of an array that `rank` has in `layout`: `bytes` bytes at `data`, which are copied.
 // Every rank calls it with the same attributes, and the array becomes visible with its last piece;

@@ -1,4 +1,4 @@
-"""Compiles programs of C against the library that ``make build-ci`` has built."""
+"""Compiles programs of C and C++ against the library that ``make build-ci`` has built."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ def compile_c(source: Path, program: Path, libraries: Path, *options: str) -> Pa
     standard = () if any(option.startswith("-std=") for option in options) else ("-std=c11",)
     links = ["-L", str(libraries), "-ljunctura", f"-Wl,-rpath,{libraries}", "-lpthread", "-ldl", "-lm"]
     command = ["gcc", *standard, *STRICT, "-g", "-I", str(HEADERS), "-I", str(PROGRAMS), str(source), *options]
+    done = subprocess.run([*command, "-o", str(program), *links], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def compile_cpp(source: Path, program: Path, libraries: Path, *options: str, compiler: str = "g++") -> Path:
+    """Compiles one source strictly, as C++17."""
+    links = ["-L", str(libraries), "-ljunctura", f"-Wl,-rpath,{libraries}", "-lpthread"]
+    command = [compiler, "-std=c++17", *STRICT, "-g", "-I", str(HEADERS), str(source), *options]
     done = subprocess.run([*command, "-o", str(program), *links], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program

@@ -16,16 +16,6 @@ Run = Callable[..., str]
 # So many in `make soak`, by the environment.
 CALLS = int(os.environ.get("JUNCTURA_C_CALLS", "10000"))
 SEED = 20261121
-VALGRIND = [
-    "valgrind",
-    "--quiet",
-    "--error-exitcode=9",
-    "--leak-check=full",
-    "--show-leak-kinds=definite",
-    "--errors-for-leak-kinds=definite",
-    "--fair-sched=yes",
-    f"--suppressions={Path(__file__).with_name('valgrind.supp')}",
-]
 
 
 @pytest.mark.parametrize("served", [True, False], ids=["served", "private"])
@@ -70,6 +60,6 @@ def test_random_calls_return_codes_and_break_nothing(compiled: Compile, pool: st
 
 @pytest.mark.skipif(not has("valgrind"), reason="valgrind is not installed")
 @pytest.mark.parametrize("name", ["functions", "misuse", "random_calls"])
-def test_valgrind_reports_nothing(name: str, compiled: Compile, pool: str, run: Run) -> None:
+def test_valgrind_reports_nothing(name: str, compiled: Compile, pool: str, run: Run, valgrind: list[str]) -> None:
     arguments = [1000, SEED] if name == "random_calls" else []
-    run(*VALGRIND, compiled(f"{name}.c"), pool, *arguments)
+    run(*valgrind, compiled(f"{name}.c"), pool, *arguments)

@@ -1,19 +1,20 @@
-"""Executes pages: each ``sh``, ``python`` and ``c`` block in its order, in a scratch folder for each page.
+"""Executes pages: each block of the shell, Python, C, C++ and Fortran in its order, in a scratch folder for each page.
 
 ``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that
 a variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is
-a program of its own, as a reader would paste it. A block of C is a file, which its first line names (``/* hello.c
-*/``); a block of the shell compiles it, with the library as ``make install-c`` installs it. A block behind the
-comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run after that
-page beside it, in the same folder and session. The first block that fails ends its page and is named with its line.
-``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in any
-other language would be run by nobody, and is an error.
+a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line names
+(``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block
+behind the comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run
+after that page beside it, in the same folder and session. The first block that fails ends its page and is named with
+its line. ``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in
+any other language would be run by nobody, and is an error.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = ("sh", "python", "c")
+COMPILED = ("c", "cpp", "fortran")
+RUN = ("sh", "python", *COMPILED)
 TESTED_ELSEWHERE = ("rust", "text")
 CONTINUES = re.compile(r"^<!-- continues: (?P<page>\S+) -->$", re.M)
-FILE = re.compile(r"/\* (?P<name>\w+\.c) \*/$", re.M)
+FILE = re.compile(r"(?:/\* (?P<c>\w+\.(?:c|cpp)) \*/|! (?P<fortran>\w+\.f90))$", re.M)
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
@@ -72,11 +74,11 @@ def script(found: list[Block], scratch: Path) -> str:
             program = scratch / f"block_{number}.py"
             program.write_text(block.code)
             lines.append(f"python {program}")
-        elif block.language == "c":
+        elif block.language in COMPILED:
             named = FILE.match(block.code)
             if named is None:
                 raise SystemExit(f"{block.page}:{block.line}: the first line names no file: /* hello.c */")
-            (scratch / "here" / named["name"]).write_text(block.code)
+            (scratch / "here" / (named["c"] or named["fortran"])).write_text(block.code)
         else:
             lines.append(block.code)
         lines.append(f"echo {number} > {scratch}/done")
@@ -105,13 +107,16 @@ def execute(pages: list[Path]) -> tuple[int, int]:
     found = [block for page in pages for block in blocks(page)]
     if not found:
         return 0, 0
+    if any(block.language == "fortran" for block in found) and shutil.which("gfortran") is None:
+        print(f"left out: {pages[-1].name}: gfortran is not installed: tools/setup.sh dev")
+        return 0, 0
     with tempfile.TemporaryDirectory(prefix="tour-") as folder:
         scratch = Path(folder)
         here = scratch / "here"
         here.mkdir()
         tour = scratch / "tour.sh"
         tour.write_text(script(found, scratch))
-        if any(block.language == "c" for block in found):
+        if any(block.language in COMPILED for block in found):
             install_c(scratch)
         tour_run = subprocess.run(["bash", str(tour)], cwd=here, env=environment(scratch), stdin=subprocess.DEVNULL)
         done = scratch / "done"

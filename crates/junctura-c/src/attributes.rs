@@ -138,7 +138,7 @@ pub unsafe extern "C" fn jct_attributes_clear(attributes: *mut AttributesHandle)
 }
 
 /// Sets an attribute to a text; replaces an earlier value. The schema reads the text by the type of the
-/// attribute, so that dates, times and lists ("500/700/850") can be set by this function.
+/// attribute, so that dates and times can be set by this function; not lists: see jct_attributes_set_list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_attributes_set_text(
     attributes: *mut AttributesHandle,

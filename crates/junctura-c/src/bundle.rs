@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use junctura::{Bundle, BundleOptions};
 
 use crate::attributes::{self, AttributesHandle};
-use crate::call::argument::{bytes as read_bytes, invalid, optional_text, put, timeout as read_timeout};
+use crate::call::argument::{bytes as read_bytes, given_text, invalid, put, timeout as read_timeout};
 use crate::call::error::guarded;
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::{OptionWords, offer_options};
@@ -23,8 +23,8 @@ impl OpaqueType for BundleHandle {
     const NAME: &'static str = "bundle";
 }
 
-/// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. With a NULL `path`
-/// the bundle is this program's alone, and `attributes` and `options` must be NULL. With a path
+/// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. Without a `path`,
+/// NULL or "", the bundle is this program's alone, and takes no attributes and no options. With a path
 /// ("run/step=6") producers that open the same path share it, and `attributes`, which may be NULL, states
 /// what its members have in common. Blocks for one round trip. Close it with jct_bundle_close.
 ///
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn jct_bundle_open(
         unsafe {
             handle::create_in(out, || {
                 let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
-                let Some(path) = optional_text("path", path)? else {
-                    if !attributes.is_null() || !options.is_null() {
+                let Some(path) = given_text("path", path)? else {
+                    if !attributes.is_null() || given_text("options", options)?.is_some() {
                         return Err(invalid(
                             "bundle",
                             "a bundle without a path has no attributes and no options",

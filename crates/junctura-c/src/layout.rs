@@ -184,6 +184,36 @@ fn extent_of(layout: &Layout, rank: u64, dimension: usize) -> Result<u64> {
     }
 }
 
+/// Returns the first index of the whole array that a rank has in a dimension, counted from 0. Does not
+/// block. Errors: JCT_INVALID_ARGUMENT where there is no such rank or dimension, where the rank has several
+/// blocks or no index, and where its indices are not contiguous.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_layout_start(
+    layout: *const LayoutHandle,
+    rank: u64,
+    dimension: usize,
+    start: *mut u64,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        unsafe {
+            place("start", start, 0)?;
+            start.write(start_of(handle::shared(layout)?, rank, dimension)?);
+        }
+        Ok(())
+    })
+}
+
+fn start_of(layout: &Layout, rank: u64, dimension: usize) -> Result<u64> {
+    let extent = extent_of(layout, rank, dimension)?;
+    let cause = match layout.bounds(rank, dimension) {
+        Some((first, last)) if last - first + 1 == extent => return Ok(first),
+        Some(_) => format!("the indices of rank {rank} are not contiguous"),
+        None => format!("rank {rank} has no index in dimension {dimension}"),
+    };
+    Err(invalid("layout", cause))
+}
+
 fn check_rank(layout: &Layout, rank: u64) -> Result<()> {
     if rank < layout.ranks() {
         return Ok(());

@@ -20,6 +20,7 @@ mod pool;
 mod attributes;
 
 mod offer;
+mod pipeline;
 mod withdraw;
 
 mod demand;
@@ -49,6 +50,7 @@ pub use layout::*;
 pub use list::*;
 pub use object::*;
 pub use offer::*;
+pub use pipeline::*;
 pub use pool::*;
 pub use require::*;
 pub use withdraw::*;

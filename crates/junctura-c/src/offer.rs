@@ -141,7 +141,14 @@ pub unsafe extern "C" fn jct_allocation_stage(
     })
 }
 
-unsafe fn taken(allocation: *mut AllocationHandle) -> Result<Allocation> {
+/// Takes an allocation out of its handle.
+///
+/// # Errors
+/// `InvalidArgument` for NULL.
+///
+/// # Safety
+/// As [`handle::release`].
+pub(crate) unsafe fn taken(allocation: *mut AllocationHandle) -> Result<Allocation> {
     // SAFETY: the caller of the exported function guarantees the arguments.
     let taken = unsafe { handle::release(allocation) }?;
     taken.ok_or_else(|| crate::call::argument::invalid("allocation", "NULL"))

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use junctura::{Pool, PoolBuilder, PoolDescriptor, Result, Schema};
 
-use crate::call::argument::{c_text, invalid, optional_text, place, timeout as read_timeout};
+use crate::call::argument::{c_text, given_text, invalid, place, timeout as read_timeout};
 use crate::call::error::{guarded, guarded_or};
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::OptionWords;
@@ -40,8 +40,8 @@ pub(crate) unsafe fn of<'a>(pool: *const PoolHandle) -> Result<&'a Pool> {
     unsafe { handle::shared(pool) }.map(|open| &open.pool)
 }
 
-/// Opens a pool: that at `url` ("unix:NAME", "unix:/path/of/socket", "tcp://HOST:PORT"). With a NULL `url`
-/// it opens the pool that the environment variable JUNCTURA_POOL names; where that is not set, a private
+/// Opens a pool: that at `url` ("unix:NAME", "unix:/path/of/socket", "tcp://HOST:PORT"). Without a
+/// `url`, NULL or "", it opens the pool that the environment variable JUNCTURA_POOL names; where that is not set, a private
 /// pool of this process and its children. Blocks until the server has answered, or is found not to exist.
 ///
 /// Options (all optional):
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn jct_pool_open(url: *const c_char, options: *const c_cha
         // SAFETY: the caller guarantees the arguments.
         unsafe {
             handle::create_in(out, || {
-                let given = optional_text("url", url)?.map(str::to_owned);
+                let given = given_text("url", url)?.map(str::to_owned);
                 let mut words = OptionWords::read(options)?;
                 let builder = settle(address(given)?, &mut words)?;
                 words.finish()?;

@@ -317,6 +317,33 @@ impl Layout {
         }
     }
 
+    /// Returns the first and the last index that a rank of a grid has, or one with a single slab, in a dimension. `None` for others, where it
+    /// has no index, and where there is no such dimension.
+    ///
+    /// ```
+    /// # use junctura_layout::Layout;
+    /// let columns: Layout = "shape=4x6 grid=1x3".parse()?;
+    /// assert_eq!(columns.bounds(2, 1), Some((4, 5)));
+    /// # Ok::<(), junctura_model::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bounds(&self, rank: u64, dimension: usize) -> Option<(u64, u64)> {
+        match &self.distribution {
+            Distribution::Grid { axes, .. } => {
+                let (axis, &extent) = (axes.get(dimension)?, self.shape.get(dimension)?);
+                let coordinate = *self.coordinates(rank)?.get(dimension)?;
+                let last = axis.count(extent, coordinate).checked_sub(1)?;
+                Some((axis.global(coordinate, 0), axis.global(coordinate, last)))
+            }
+            Distribution::Slabs(slabs) => match &slabs.ranks().get(usize::try_from(rank).ok()?)?[..] {
+                [one] if one.start.get(dimension)? < one.stop.get(dimension)? => {
+                    Some((one.start[dimension], one.stop[dimension] - 1))
+                }
+                _ => None,
+            },
+        }
+    }
+
     /// How many ranks have elements of the array.
     #[must_use]
     pub fn owners(&self) -> u64 {

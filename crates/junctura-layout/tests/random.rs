@@ -120,6 +120,18 @@ impl Random {
     }
 }
 
+/// Also of a rank and of a dimension that there are not.
+fn bounds_are_those_of_indices(layout: &Layout) {
+    for rank in 0..=layout.ranks() {
+        let indices = layout.indices(rank).unwrap_or_default();
+        for dimension in 0..=layout.shape().len() {
+            let of_dimension = indices.get(dimension);
+            let expected = of_dimension.and_then(|all| Some((*all.first()?, *all.last()?)));
+            assert_eq!(layout.bounds(rank, dimension), expected, "{layout}, rank {rank}");
+        }
+    }
+}
+
 #[test]
 fn ten_thousand_random_layouts_are_planned_as_their_definitions_say() {
     for seed in 1..=10_000 {
@@ -131,6 +143,7 @@ fn ten_thousand_random_layouts_are_planned_as_their_definitions_say() {
             .collect();
         let from = random.layout(&shape, false);
         from.check_cover().unwrap();
+        bounds_are_those_of_indices(&from);
         // All of it, or a part.
         let is_whole = random.below(3) > 0;
         let origin: Vec<u64> = shape

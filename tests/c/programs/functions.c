@@ -80,6 +80,42 @@ static void offers(jct_pool_t *pool) {
     jct_attributes_free(key);
 }
 
+static void pipelines(jct_pool_t *pool) {
+    jct_pipeline_t *pipeline;
+    jct_allocation_t *allocation;
+    jct_object_t *object;
+    void *data;
+    char name[16];
+    jct_attributes_t *key = named("p");
+    OK(jct_pipeline_open(pool, "window=2", &pipeline));
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "p%d", i);
+        OK(jct_attributes_set_text(key, "name", name));
+        OK(jct_pipeline_offer(pipeline, key, &i, sizeof i, "retention=withdrawn"));
+    }
+    OK(jct_allocate(pool, 100000, &allocation, &data));
+    memset(data, 5, 100000);
+    OK(jct_attributes_set_text(key, "name", "p10"));
+    OK(jct_pipeline_offer_allocation(pipeline, allocation, key, NULL));
+    OK(jct_pipeline_push(pipeline));
+    OK(jct_pipeline_flush(pipeline));
+    for (int i = 0; i < 11; i++) {
+        char selector[32];
+        snprintf(selector, sizeof selector, "name=p%d", i);
+        OK(jct_demand(pool, selector, NULL, 0, &object));
+        EXPECT(*(const char *)jct_object_data(object, NULL) == (i < 10 ? i : 5));
+        jct_object_release(object);
+    }
+    OK(jct_pipeline_offer(pipeline, key, "again", 5, NULL));
+    RETURNS(JCT_ALREADY_EXISTS, jct_pipeline_flush(pipeline));
+    OK(jct_pipeline_flush(pipeline));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_pipeline_offer_allocation(pipeline, NULL, key, NULL));
+    jct_pipeline_close(pipeline);
+    RETURNS(JCT_INVALID_ARGUMENT, jct_pipeline_open(pool, "window=many", &pipeline));
+    EXPECT(!pipeline);
+    jct_attributes_free(key);
+}
+
 static void pending(jct_pool_t *pool) {
     jct_pending_t *late;
     jct_object_t *object;
@@ -262,13 +298,37 @@ static void bundles(jct_pool_t *pool) {
     jct_bundle_close(mine);
     jct_bundle_close(yours);
 
-    OK(jct_bundle_open(pool, NULL, NULL, NULL, &mine));
+    OK(jct_bundle_open(pool, "", NULL, "", &mine));
     OK(jct_bundle_abort(mine));
     RETURNS(JCT_CLOSED, jct_bundle_wait(mine, -1, NULL));
     jct_bundle_close(mine);
     RETURNS(JCT_INVALID_ARGUMENT, jct_bundle_open(pool, NULL, first, NULL, &mine));
     jct_attributes_free(first);
     jct_attributes_free(second);
+}
+
+/* Layouts in which a rank has no first index: indices with gaps, several blocks, and none. */
+static void starts_that_are_none(void) {
+    const char *const texts[] = {"shape=8 grid=2 block=2", "shape=2 grid=4", "shape=4 slabs=0:1,2:3;1:2,3:4"};
+    const uint64_t ranks[] = {0, 3, 0};
+    for (int i = 0; i < 3; i++) {
+        jct_layout_t *layout;
+        uint64_t start = 7;
+        OK(jct_layout_parse(texts[i], &layout));
+        RETURNS(JCT_INVALID_ARGUMENT, jct_layout_start(layout, ranks[i], 0, &start));
+        EXPECT(start == 0);
+        jct_layout_free(layout);
+    }
+}
+
+/* A layout of very many indices is not listed. */
+static void start_of_a_large_array(void) {
+    jct_layout_t *layout;
+    uint64_t start;
+    OK(jct_layout_parse("shape=1000000000000 grid=4", &layout));
+    OK(jct_layout_start(layout, 3, 0, &start));
+    EXPECT(start == 750000000000);
+    jct_layout_free(layout);
 }
 
 /* Two ranks have rows of 4 x 6 numbers; three want columns, in the order of Fortran. */
@@ -285,6 +345,14 @@ static void arrays(jct_pool_t *pool) {
     EXPECT(number == 2);
     RETURNS(JCT_INVALID_ARGUMENT, jct_layout_extent(columns, 2, 2, &number));
     RETURNS(JCT_INVALID_ARGUMENT, jct_layout_elements(columns, 3, &number));
+    OK(jct_layout_start(columns, 2, 1, &number));
+    EXPECT(number == 4);
+    OK(jct_layout_start(columns, 2, 0, &number));
+    EXPECT(number == 0);
+    RETURNS(JCT_INVALID_ARGUMENT, jct_layout_start(columns, 2, 2, &number));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_layout_start(columns, 3, 0, &number));
+    starts_that_are_none();
+    start_of_a_large_array();
     const uint64_t shape[] = {4, 6}, ranks[] = {1, 0}, starts[] = {0, 0, 2, 0}, counts[] = {2, 6, 2, 6};
     OK(jct_layout_blocks(2, shape, 2, ranks, starts, counts, JCT_ORDER_C, &blocks));
 
@@ -352,10 +420,11 @@ static void close_pool(jct_pool_t *pool) {
 
 int main(int count, char **words) {
     jct_pool_t *pool;
-    OK(jct_pool_open(count > 1 ? words[1] : NULL, "name=functions,timeout=1min,schema=(free,mars)", &pool));
+    OK(jct_pool_open(count > 1 ? words[1] : "", "name=functions,timeout=1min,schema=(free,mars)", &pool));
     library();
     attributes(pool);
     offers(pool);
+    pipelines(pool);
     pending(pool);
     requirements(pool);
     follows(pool);

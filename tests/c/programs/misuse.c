@@ -29,7 +29,11 @@ static void null_handles(void) {
     INVALID(jct_attributes_clear(NULL));
     INVALID(jct_bundle_seal(NULL, NULL));
     INVALID(jct_layout_ranks(NULL, &number));
+    INVALID(jct_layout_start(NULL, 0, 0, &number));
     INVALID(jct_exchange_put(NULL, NULL, NULL, 0));
+    INVALID(jct_pipeline_offer(NULL, NULL, NULL, 0, NULL));
+    INVALID(jct_pipeline_push(NULL));
+    INVALID(jct_pipeline_flush(NULL));
     EXPECT(!jct_object_data(NULL, NULL) && !jct_object_key(NULL) && !jct_object_get(NULL, "a"));
     EXPECT(jct_object_version(NULL) == 0 && !jct_pool_url(NULL) && !jct_follow_cursor(NULL));
 }
@@ -48,6 +52,7 @@ static void null_is_freed(void) {
     jct_bundle_close(NULL);
     jct_layout_free(NULL);
     jct_exchange_close(NULL);
+    jct_pipeline_close(NULL);
 }
 
 static void arguments(jct_pool_t *pool) {

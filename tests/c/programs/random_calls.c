@@ -36,6 +36,7 @@ static jct_bundle_t *bundles[HANDLES];
 static jct_requirement_t *requirements[HANDLES];
 static jct_pending_t *pendings[HANDLES];
 static jct_layout_t *layouts[HANDLES];
+static jct_pipeline_t *pipelines[HANDLES];
 
 static int sets_call(size_t at) {
     switch (number(5)) {
@@ -176,14 +177,35 @@ static int bundles_call(size_t at) {
     }
 }
 
+static int pipelines_call(size_t at) {
+    uint64_t start;
+    switch (number(6)) {
+    case 0:
+        jct_pipeline_close(pipelines[at]);
+        return jct_pipeline_open(pool, options(), &pipelines[at]);
+    case 1:
+    case 2:
+        return jct_pipeline_offer(pipelines[at], sets[number(HANDLES)], "payload", number(8), options());
+    case 3: {
+        jct_allocation_t *offered = allocations[at];
+        allocations[at] = NULL;
+        return jct_pipeline_offer_allocation(pipelines[at], offered, sets[number(HANDLES)], options());
+    }
+    case 4:
+        return number(2) ? jct_pipeline_push(pipelines[at]) : jct_pipeline_flush(pipelines[at]);
+    default:
+        return jct_layout_start(layouts[at], number(3), number(3), &start);
+    }
+}
+
 int main(int count, char **words) {
     EXPECT(count == 4);
-    int (*const calls[])(size_t) = {sets_call, offers_call, reads_call, interests_call, bundles_call};
+    int (*const calls[])(size_t) = {sets_call, offers_call, reads_call, interests_call, bundles_call, pipelines_call};
     uint64_t seen[256] = {0};
     state = strtoull(words[3], NULL, 10);
     OK(jct_pool_open(words[1], "timeout=1ms", &pool));
     for (long left = atol(words[2]); left > 0; left--) {
-        int code = calls[number(5)](number(HANDLES));
+        int code = calls[number(6)](number(HANDLES));
         EXPECT(code >= 0 && code < 256 && jct_code_name(code) && code != JCT_PANIC && code != JCT_DISCONNECTED);
         seen[code]++;
     }
@@ -197,6 +219,7 @@ int main(int count, char **words) {
         jct_requirement_free(requirements[at]);
         jct_pending_free(pendings[at]);
         jct_layout_free(layouts[at]);
+        jct_pipeline_close(pipelines[at]);
     }
     jct_pool_close(pool);
     for (int code = 0; code < 256; code++)

@@ -31,6 +31,18 @@ pub(crate) unsafe fn optional_text<'a>(subject: &str, text: *const c_char) -> Re
     }
 }
 
+/// Reads a text that is absent where it is NULL or empty: Fortran has no NULL for a text.
+///
+/// # Errors
+/// As [`optional_text`].
+///
+/// # Safety
+/// As [`optional_text`].
+pub(crate) unsafe fn given_text<'a>(subject: &str, text: *const c_char) -> Result<Option<&'a str>> {
+    // SAFETY: as the caller guarantees.
+    Ok(unsafe { optional_text(subject, text) }?.filter(|text| !text.is_empty()))
+}
+
 /// Reads a text.
 ///
 /// # Errors
