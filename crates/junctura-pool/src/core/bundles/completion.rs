@@ -23,7 +23,7 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        let number = self.clients.bundle_of(client, which)?;
+        let number = self.asked.clients.bundle_of(client, which)?;
         let bundle = self.bundles.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
@@ -39,7 +39,8 @@ impl Core {
         }
         let objects = self.bundles.objects_within(number);
         self.complete(number, Some(client), fx);
-        self.answer_completing((client, request), number, objects, fx);
+        self.durability
+            .answer_completing(&mut self.asked, (client, request), number, objects, fx);
         Ok(())
     }
 
@@ -51,7 +52,7 @@ impl Core {
         which: u64,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let number = self.clients.bundle_of(client, which)?;
+        let number = self.asked.clients.bundle_of(client, which)?;
         self.bundles.open_one(number)?;
         let objects = self.bundles.objects_within(number);
         self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
@@ -73,7 +74,7 @@ impl Core {
         };
         bundle.phase = Phase::Complete;
         let parent = bundle.parent;
-        self.bundles.watch_bundle(&mut self.timers, number);
+        self.bundles.watch_bundle(&mut self.asked.timers, number);
         match parent {
             None => self.reveal(number, by, fx),
             Some(above) => {
@@ -150,7 +151,8 @@ impl Core {
     ) {
         self.bundles.open -= 1;
         self.bundles.completed += 1;
-        self.tell_about_bundle(number, events::COMPLETED, by, "", fx);
+        self.asked
+            .tell_about_bundle(self.bundles.bundle_name(number), events::COMPLETED, by, "", fx);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
@@ -163,11 +165,12 @@ impl Core {
         if bundle.path.is_none() {
             self.bundles.table.remove(&number);
         } else if is_over {
-            self.bundles.past.push_back((self.timers.now, number));
+            self.bundles.past.push_back((self.asked.timers.now, number));
         }
         for opener in openers {
             let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
-            self.tell_completed(number, opener, (first, objects), versions, fx);
+            self.durability
+                .tell_completed(number, opener, (first, objects), versions, fx);
         }
     }
 
@@ -179,7 +182,13 @@ impl Core {
         };
         let (root, parent, openers) = (bundle.root, bundle.parent, bundle.openers_below);
         for &one in &tree {
-            self.tell_about_bundle(one, events::ABORTED, by.map(|(client, _)| client), why, fx);
+            self.asked.tell_about_bundle(
+                self.bundles.bundle_name(one),
+                events::ABORTED,
+                by.map(|(client, _)| client),
+                why,
+                fx,
+            );
             self.end_openers(one, by, why, fx);
         }
         let within: BTreeSet<u64> = tree.iter().copied().collect();
@@ -198,13 +207,14 @@ impl Core {
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
         for one in tree {
-            self.bundles.forget_aborted(&mut self.timers, one);
+            self.bundles.forget_aborted(&mut self.asked.timers, one);
         }
         if let Some(above) = parent {
             if let Some(parent) = self.bundles.table.get_mut(&above) {
                 parent.nested.remove(&number);
             }
-            self.bundles.count_openers(&mut self.timers, above, -(openers as i32));
+            self.bundles
+                .count_openers(&mut self.asked.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
     }
@@ -216,7 +226,9 @@ impl Core {
         let openers = std::mem::take(&mut bundle.openers);
         let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
         for (client, request) in openers {
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             if by != Some((client, request)) {
                 fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }

@@ -26,7 +26,7 @@ impl Core {
         asked: &body::Bundles<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.interests.selectors(&asked.selector)?;
+        let selectors = self.asked.interests.selectors(&asked.selector)?;
         let is_asked = |bundle: &Bundle| {
             let top = asked.path.as_deref();
             let is_there = top.is_none_or(|top| bundle.path.as_deref().is_some_and(|path| path::is_under(path, top)));
@@ -38,7 +38,7 @@ impl Core {
         while bytes < PAGE_BYTES
             && let Some((&number, bundle)) = found.next()
         {
-            let status = bundle.status(number, self.timers.now);
+            let status = bundle.status(number, self.asked.timers.now);
             bytes += 64 + status.path.as_ref().map_or(0, |path| path.len());
             bytes += status.attributes.as_ref().map_or(0, |about| about.record.len());
             items.push(status);

@@ -29,7 +29,9 @@ impl Core {
         let number = match standing {
             Some(number) => {
                 let agreed = self.bundles.agree_on_bundle(number, &terms)?;
-                self.clients.add_pending(client, request, Pending::Bundle(number))?;
+                self.asked
+                    .clients
+                    .add_pending(client, request, Pending::Bundle(number))?;
                 if let Some(bundle) = self.bundles.table.get_mut(&number) {
                     bundle.terms = agreed;
                 }
@@ -37,12 +39,12 @@ impl Core {
             }
             None => self
                 .bundles
-                .make_bundle(&mut self.clients, client, request, asked.path.as_deref(), terms)?,
+                .make_bundle(&mut self.asked.clients, client, request, asked.path.as_deref(), terms)?,
         };
         if let Some(bundle) = self.bundles.table.get_mut(&number) {
             bundle.openers.insert((client, request));
         }
-        self.bundles.count_openers(&mut self.timers, number, 1);
+        self.bundles.count_openers(&mut self.asked.timers, number, 1);
         fx.reply(client, request, &Reply::Began(self.objects.sequence));
         self.complete_if_whole(number, Some(client), fx);
         Ok(())
@@ -60,6 +62,6 @@ impl Core {
         if bundle.path.is_none() {
             return self.abort_bundle(number, None, "its producer has left it", fx);
         }
-        self.bundles.count_openers(&mut self.timers, number, -1);
+        self.bundles.count_openers(&mut self.asked.timers, number, -1);
     }
 }

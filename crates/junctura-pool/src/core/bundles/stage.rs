@@ -40,11 +40,11 @@ impl Core {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
-        let number = self.clients.bundle_of(client, through)?;
+        let number = self.asked.clients.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.bundles.may_be_staged(&self.objects, number, &examined, content)?;
         let Content { head, inline, .. } = content;
-        if !self.interests.may_be_owed(head.schema.get(), content.record) {
+        if !self.asked.interests.may_be_owed(head.schema.get(), content.record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = match self
@@ -98,18 +98,18 @@ impl Core {
 
     /// Demands that take what is staged get it, if they want it.
     fn show_to_lookers(&mut self, id: u32, fx: &mut impl Effects) {
-        if self.bundles.lookers.is_empty() {
+        if self.asked.interests.lookers.is_empty() {
             return;
         }
         let object = &self.objects[id];
-        let wants = |interest: &u32| match self.interests.get(*interest) {
+        let wants = |interest: &u32| match self.asked.interests.get(*interest) {
             Some(Interest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))
             }
             _ => false,
         };
-        let found: Vec<u32> = self.bundles.lookers.iter().copied().filter(wants).collect();
+        let found: Vec<u32> = self.asked.interests.lookers.iter().copied().filter(wants).collect();
         for interest in found {
             self.demand_meets(interest, id, fx);
         }

@@ -22,23 +22,31 @@ impl Beginning {
         follow: &Follow<'_>,
         fx: &mut impl Effects,
     ) -> Result<bool> {
-        if !is_new || core.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
+        if !is_new
+            || core
+                .asked
+                .interests
+                .requirement_ref(id)
+                .is_none_or(Requirement::has_begun)
+        {
             return Ok(false);
         }
-        core.use_named(id, client, request)?;
+        core.asked.use_named(id, client, request)?;
         let asker = Asker {
             client,
             request,
             joins: Some((follow.window, follow.until_live)),
         };
         if let Some(beginning) = core
+            .asked
             .interests
             .requirement_mut(id)
             .and_then(|one| one.beginning.as_mut())
         {
             beginning.askers.push(asker);
         }
-        core.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+        core.asked
+            .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         Ok(true)
     }
 }
@@ -47,15 +55,19 @@ impl Asker {
     /// A requirement has begun, and a request is answered that stands by it still.
     pub(in crate::core) fn answer(&self, core: &mut Core, id: u32, fx: &mut impl Effects) {
         let &Self { client, request, joins } = self;
-        let state = core.clients.get(client);
+        let state = core.asked.clients.get(client);
         if state.is_none_or(|state| !state.stands_by(request, id)) {
             return;
         }
         let Some((window, until_live)) = joins else {
             return fx.reply(client, request, &Reply::Began(core.objects.sequence));
         };
-        core.interests.end_use(&mut core.timers, id, client, request);
-        core.clients.settle_pending(&mut core.timers, client, request);
+        core.asked
+            .interests
+            .end_use(&mut core.asked.timers, id, client, request);
+        core.asked
+            .clients
+            .settle_pending(&mut core.asked.timers, client, request);
         let follow = Follow {
             window,
             until_live,
@@ -70,18 +82,18 @@ impl Asker {
 impl Core {
     /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
     pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
-        let Some(id) = self.interests.still(Some(which)) else {
+        let Some(id) = self.asked.interests.still(Some(which)) else {
             return false;
         };
         if owe_one_more(self, id) {
             return true;
         }
-        let requirement = self.interests.requirement_mut(id);
+        let requirement = self.asked.interests.requirement_mut(id);
         let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
             return false;
         };
         // What is retained until it comes was kept so far, and is owed now.
-        if let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) {
+        if let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) {
             let name = named.name.clone();
             self.retention.came(&name);
         }
@@ -94,14 +106,15 @@ impl Core {
     /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
     pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
         (0..count).all(|_| owe_one_more(self, id));
-        self.interests
+        self.asked
+            .interests
             .requirement_ref(id)
             .is_none_or(|one| one.to_be_owed() == 0)
     }
 
     /// A reader comes before a requirement is owed all that was there: it is so first.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
-        let which = self.interests.refer(id);
+        let which = self.asked.interests.refer(id);
         while self.owe_next(which, fx) {}
     }
 }
@@ -109,6 +122,7 @@ impl Core {
 /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
 fn owe_one_more(core: &mut Core, id: u32) -> bool {
     let Some(beginning) = core
+        .asked
         .interests
         .requirement_mut(id)
         .and_then(|one| one.beginning.as_mut())
@@ -117,10 +131,10 @@ fn owe_one_more(core: &mut Core, id: u32) -> bool {
     };
     let (next, newest) = (beginning.left.pop(), beginning.newest);
     let Some(object) = next else { return false };
-    let was_there = core.was_there(object, newest);
-    core.interests.weigh_owed_no_more();
+    let was_there = core.objects.was_there(core.asked.timers.now, object, newest);
+    core.asked.interests.weigh_owed_no_more();
     if was_there {
-        core.owe_from_the_start(id, object);
+        core.asked.owe_from_the_start(&mut core.objects, id, object);
     }
     true
 }

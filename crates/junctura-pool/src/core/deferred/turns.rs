@@ -1,19 +1,18 @@
 //! Turns: deferred work is done one object after the other.
 
-use junctura_model::selector::SelectorSet;
-
 use crate::Effects;
 use crate::core::deferred::{Departing, Left, Part, Unfinished};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::{Object, Until, Why};
+use crate::core::objects::object::Why;
+use crate::core::objects::sight::Sight;
 
 impl Core {
     /// An event begins.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
-        self.timers.now = now;
+        self.asked.timers.now = now;
         self.deferred.may_go = self.config.leaving_at_once.max(1);
         self.deferred.may_deliver = self.config.delivered_at_once.max(1);
         self.deferred.came_before = self.deferred.came;
@@ -22,7 +21,19 @@ impl Core {
     /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        !self.deferred.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+        !self.deferred.queue.is_empty()
+            || self
+                .objects
+                .expiries
+                .next()
+                .is_some_and(|at| at <= self.asked.timers.now)
+    }
+
+    /// What look-ups leave out at this moment.
+    pub(in crate::core) fn sight(&self) -> Sight {
+        Sight {
+            departed_by: self.is_behind().then_some(self.asked.timers.now),
+        }
     }
 
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
@@ -38,7 +49,7 @@ impl Core {
             return;
         }
         for interest in delivering {
-            match self.interests.get(interest) {
+            match self.asked.interests.get(interest) {
                 Some(Interest::Follow(_)) => self.pump(interest, fx),
                 Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
                 // It has ended, and another may have its number.
@@ -64,7 +75,7 @@ impl Core {
                 false => Some(Departing::Payload(sequence)),
             }
         });
-        let due = self.objects.expiries.due(self.timers.now, &self.objects.table);
+        let due = self.objects.expiries.due(self.asked.timers.now, &self.objects.table);
         left.chain(due.map(Departing::Time)).collect()
     }
 
@@ -114,14 +125,16 @@ impl Core {
             return;
         }
         self.memory.freed.gathers = true;
-        self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+        self.deferred
+            .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
         while !self.deferred.queue.is_empty() && self.deferred.take_turn() {
             match self.deferred.pop() {
                 Some(Left::Object { id, .. }) => self.depart(id, fx),
                 Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
                 Some(Left::Answer { .. }) | None => {}
             }
-            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+            self.deferred
+                .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
         }
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
@@ -156,16 +169,10 @@ impl Core {
         }
     }
 
-    /// Whether a visible object is seen by nobody any more: it goes when its turn comes.
-    pub(in crate::core) fn is_out_of_sight(&self, object: &Object) -> bool {
-        let is_over = || object.owed == 0 && matches!(object.until, Until::Time(at) if at <= self.timers.now);
-        object.is_visible() && (object.departs.is_some() || is_over())
-    }
-
     /// Somebody comes upon an object: if it is out of sight, it goes before its turn.
     pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
-        if self.is_out_of_sight(object) {
+        if object.is_out_of_sight(self.asked.timers.now) {
             let why = object.departs.unwrap_or(Why::Expired);
             self.remove(id, why, fx);
         }
@@ -178,18 +185,5 @@ impl Core {
         {
             self.see_off(id, fx);
         }
-    }
-
-    /// What is out of sight and matches, of what became visible after `since`.
-    pub(in crate::core) fn out_of_sight_after(&mut self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
-        if !self.is_behind() {
-            return Vec::new();
-        }
-        let all = self.all_matches(selectors);
-        let is_missed = |id: &u32| {
-            let object = &self.objects[*id];
-            object.sequence > since && self.is_out_of_sight(object)
-        };
-        all.into_iter().filter(is_missed).collect()
     }
 }

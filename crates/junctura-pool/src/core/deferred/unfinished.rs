@@ -56,7 +56,10 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
             Some((UnfinishedChange::WithdrawAll(client, request), numbers(left, newest)))
         }
         &Part::Owe(id) => {
-            let requirement = core.interests.requirement_ref(core.interests.still(Some(id))?)?;
+            let requirement = core
+                .asked
+                .interests
+                .requirement_ref(core.asked.interests.still(Some(id))?)?;
             let beginning = requirement.beginning.as_ref()?;
             let of = requirement.named().map(|named| named.name.clone());
             let change = UnfinishedChange::Begin(of.map_or_else(|| Ok(requirement.client()), Err));

@@ -8,6 +8,7 @@ use junctura_wire::{Reply, Request};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
@@ -38,7 +39,7 @@ impl Core {
         drain: &body::Drain,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        self.clients.add_pending(client, request, Pending::Drain)?;
+        self.asked.clients.add_pending(client, request, Pending::Drain)?;
         self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
         if let Some(drain) = &mut self.drain {
             drain.askers.insert((client, request));
@@ -56,7 +57,7 @@ impl Core {
     pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
         let is_first = self.drain.is_none();
         let drain = self.drain.get_or_insert_default();
-        let until = timeout.map(|time| self.timers.now.saturating_add(time));
+        let until = timeout.map(|time| self.asked.timers.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
             self.abort_all_bundles(fx);
@@ -95,6 +96,7 @@ impl Core {
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(Failure::from(&error));
         let demands: Vec<_> = self
+            .asked
             .interests
             .table
             .iter()
@@ -104,19 +106,22 @@ impl Core {
             })
             .collect();
         for (id, client, request) in demands {
-            self.drop_interest(id);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             fx.reply(client, request, &refusal);
         }
         for lease in self.memory.waiting_leases.take_all() {
-            self.clients
-                .settle_pending(&mut self.timers, lease.client, lease.request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
         for client in std::mem::take(&mut self.memory.stalled).clients() {
-            let offers = self.clients.take_waiting_offers(client);
+            let offers = self.asked.clients.take_waiting_offers(client);
             for offer in offers {
-                self.timers.cancel(client, offer.number);
+                self.asked.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
                 self.answer_syncs(client, offer.syncs, fx);
             }
@@ -126,18 +131,20 @@ impl Core {
     /// Sees whether it is over, and tells those who wait for that.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let Some(drain) = &self.drain else { return };
-        let is_late = drain.until.is_some_and(|until| until <= self.timers.now);
-        if drain.ending.is_none() && self.interests.owed > 0 && !is_late {
+        let is_late = drain.until.is_some_and(|until| until <= self.asked.timers.now);
+        if drain.ending.is_none() && self.asked.interests.owed > 0 && !is_late {
             return;
         }
-        let left = drain.ending.is_none().then(|| self.what_is_left());
+        let left = drain.ending.is_none().then(|| self.asked.what_is_left());
         let Some(drain) = &mut self.drain else { return };
         if let Some(left) = left {
             drain.ending = Some(left.map_or(Ok(()), Err));
         }
         let ending = drain.ending.clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             match &ending {
                 Some(Err(left)) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
                 _ => fx.reply(client, request, &Reply::Done(0)),
@@ -150,9 +157,11 @@ impl Core {
         let drain = self.drain.as_ref().filter(|drain| drain.ending.is_none())?;
         drain.until
     }
+}
 
+impl ClientRequests {
     /// What requirements are owed, in words; `None`: nothing.
-    fn what_is_left(&self) -> Option<Error> {
+    pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
             .interests
             .requirements

@@ -46,7 +46,7 @@ impl FollowUp {
     /// Does one piece of it. Whether there was something to do.
     fn take_one(self, core: &mut Core, fx: &mut impl Effects) -> bool {
         match self {
-            Self::HandOut => done(core.interests.stirred.pop().map(|group| core.hand_out(group, fx))),
+            Self::HandOut => done(core.asked.interests.stirred.pop().map(|group| core.hand_out(group, fx))),
             Self::EndRetentionByName => done(core.retention.has_news().then(|| core.let_unneeded_go(fx))),
             Self::EndBundle => done(
                 core.bundles
@@ -56,10 +56,14 @@ impl FollowUp {
             Self::FinishWithdrawals => {
                 done((!core.withdrawals.unblocked.is_empty()).then(|| core.finish_withdrawals(fx)))
             }
-            Self::AnswerDurable => done(core.durability.has_news().then(|| core.answer_durables(fx))),
+            Self::AnswerDurable => done(
+                core.durability
+                    .has_news()
+                    .then(|| core.durability.answer_durables(&mut core.asked, fx)),
+            ),
             Self::ServeWaiting => done(core.has_memory_come_free().then(|| core.serve_waiting(fx))),
             Self::Evict => core.make_room(fx),
-            Self::Spill => core.memory.spill(&mut core.objects, &core.interests, fx),
+            Self::Spill => core.memory.spill(&mut core.objects, &core.asked.interests, fx),
             Self::EvictFromFile => core.make_room_in_file(fx),
             Self::BreakOnFull => core.break_on_full(fx),
         }
@@ -74,14 +78,15 @@ impl Core {
     /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
-            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
+            self.deferred
+                .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
             if !ORDER.into_iter().any(|next| next.take_one(self, fx)) {
                 break;
             }
         }
-        self.memory.watch_first_lease(&mut self.timers);
+        self.memory.watch_first_lease(&mut self.asked.timers);
         self.watch_for_stuck();
-        self.memory.watch_for_room(&mut self.timers);
+        self.memory.watch_for_room(&mut self.asked.timers);
         if self.drain.is_none() && self.components.are_gone() {
             self.begin_to_drain(None, fx);
         }
@@ -92,7 +97,8 @@ impl Core {
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
-        let have_more = std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.interests.came_free);
+        let have_more =
+            std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.asked.interests.came_free);
         std::mem::take(&mut self.memory.came_free) || (have_more && !self.memory.stalled.is_empty())
     }
 }

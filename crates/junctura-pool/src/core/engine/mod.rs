@@ -14,14 +14,12 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
 use crate::core::bundles::Bundles;
-use crate::core::clients::stat::Counters;
-use crate::core::clients::table::ClientTable;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredWork;
 use crate::core::durability::Durability;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
-use crate::core::engine::timers::{Nanoseconds, Timer, Timers};
-use crate::core::interests::table::InterestTable;
+use crate::core::engine::timers::{Nanoseconds, Timer};
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
@@ -31,19 +29,16 @@ use crate::{Config, Effects};
 /// A pool's state. See the module's page.
 pub struct Core {
     pub(in crate::core) config: Arc<Config>,
-    pub(in crate::core) clients: ClientTable,
+    pub(in crate::core) asked: ClientRequests,
     pub(in crate::core) objects: ObjectTable,
-    pub(in crate::core) interests: InterestTable,
     pub(in crate::core) memory: PayloadMemory,
     pub(in crate::core) withdrawals: Withdrawals,
-    pub(in crate::core) timers: Timers,
     pub(in crate::core) deferred: DeferredWork,
     pub(in crate::core) drain: Option<Drain>,
     pub(in crate::core) bundles: Bundles,
     pub(in crate::core) durability: Durability,
     pub(in crate::core) retention: RetentionByName,
     pub(in crate::core) components: Components,
-    pub(in crate::core) count: Counters,
 }
 
 impl Core {
@@ -71,19 +66,16 @@ impl Core {
         }
         let config = Arc::new(config);
         Ok(Self {
-            clients: ClientTable::new(&config),
+            asked: ClientRequests::new(&config),
             objects: ObjectTable::new(&config),
-            interests: InterestTable::new(&config),
             memory: PayloadMemory::new(&config),
             withdrawals: Withdrawals::default(),
-            timers: Timers::default(),
             deferred: DeferredWork::default(),
             drain: None,
             bundles: Bundles::new(&config),
             durability: Durability::default(),
             retention: RetentionByName::of_schemas(&config.schemas)?,
             components: Components::new(&config.until_gone),
-            count: Counters::default(),
             config,
         })
     }
@@ -92,15 +84,15 @@ impl Core {
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         self.begin(now);
         if !self.memory.recalled.is_empty() {
-            self.memory.note_heard(&self.timers, client);
+            self.memory.note_heard(&self.asked.timers, client);
         }
-        match self.use_ahead(client, &request) {
+        match self.objects.use_ahead(client, &request) {
             Some(refusal) => self.fail(client, number, &refusal, fx),
             None => self.answer(client, number, request, fx),
         }
-        self.forget_ahead(client);
+        self.objects.forget_ahead(&mut self.asked.clients, client);
         self.follow_up(fx);
-        self.deferred.note_left(&mut self.clients, client);
+        self.deferred.note_left(&mut self.asked.clients, client);
     }
 
     /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
@@ -117,32 +109,37 @@ impl Core {
     /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
     /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.begin(self.timers.now);
+        self.begin(self.asked.timers.now);
         self.catch_up(fx);
         self.deliver_more(fx);
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
-            self.moment(due.max(self.timers.now), fx);
+            self.moment(due.max(self.asked.timers.now), fx);
             if self.is_behind() {
                 break;
             }
         }
-        self.timers.now = now;
+        self.asked.timers.now = now;
     }
 
     /// It is a time at which something is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.timers.now = now;
+        self.asked.timers.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
         self.expire_due(fx);
         self.follow_up(fx);
-        while let Some(due) = self.timers.take_due() {
+        while let Some(due) = self.asked.timers.take_due() {
             match due {
-                Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
+                Timer::Demand { client, request } => {
+                    self.asked
+                        .demand_timed_out(&mut self.objects, &mut self.deferred, client, request, fx);
+                }
                 Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
                 Timer::FirstLease => self.put_first_lease_last(),
                 Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
                 Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
-                Timer::Durable { client, number } => self.durable_timed_out(client, number, fx),
+                Timer::Durable { client, number } => {
+                    self.durability.durable_timed_out(&mut self.asked, client, number, fx);
+                }
                 Timer::Requirement(id) => self.lapse(id, fx),
                 Timer::Stuck => self.break_stuck(fx),
                 Timer::Bundle(number) => self.orphan(number, fx),
@@ -151,8 +148,8 @@ impl Core {
             }
             self.follow_up(fx);
         }
-        self.objects.forget_old_tombstones(self.timers.now);
-        self.bundles.forget_past_bundles(&self.timers);
+        self.objects.forget_old_tombstones(self.asked.timers.now);
+        self.bundles.forget_past_bundles(&self.asked.timers);
     }
 
     /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
@@ -167,14 +164,15 @@ impl Core {
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
         if self.is_behind() || self.is_delivering() {
-            Some(self.timers.now)
+            Some(self.asked.timers.now)
         } else {
             self.next_due()
         }
     }
 
     fn next_due(&self) -> Option<Nanoseconds> {
-        self.timers
+        self.asked
+            .timers
             .next()
             .into_iter()
             .chain(self.objects.expiries.next())
@@ -193,7 +191,10 @@ impl Core {
     /// Whether this client has said who it is, and was welcome.
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
-        self.clients.get(client).is_some_and(|client| client.peer.is_some())
+        self.asked
+            .clients
+            .get(client)
+            .is_some_and(|client| client.peer.is_some())
     }
 
     /// The programs that the pool was for have come and gone.
@@ -206,9 +207,9 @@ impl Core {
     /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.table.is_empty()
+        self.asked.clients.table.is_empty()
             && self.objects.is_empty()
-            && self.interests.named.is_empty()
+            && self.asked.interests.named.is_empty()
             && !self.bundles.has_open()
     }
 
@@ -217,8 +218,9 @@ impl Core {
     pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
         change(Arc::make_mut(&mut self.config));
         self.objects.config = Arc::clone(&self.config);
-        self.interests.config = Arc::clone(&self.config);
+        self.asked.config = Arc::clone(&self.config);
+        self.asked.interests.config = Arc::clone(&self.config);
         self.memory.config = Arc::clone(&self.config);
-        self.clients.config = Arc::clone(&self.config);
+        self.asked.clients.config = Arc::clone(&self.config);
     }
 }

@@ -11,7 +11,9 @@ use crate::core::objects::offer::Content;
 
 impl Core {
     pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get(client) else { return };
+        let Some(state) = self.asked.clients.get(client) else {
+            return;
+        };
         let known = state.is_known();
         if let Some(refusal) = self.refusal(&request, known) {
             return self.fail(client, number, &refusal, fx);
@@ -64,7 +66,7 @@ impl Core {
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
             (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
-            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Subscribe(subscribe), _) => self.asked.subscribe(&self.objects, client, number, &subscribe, fx),
             (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
             (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
@@ -88,10 +90,15 @@ impl Core {
     }
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
-        let cancelled = match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
+        let cancelled = match self
+            .asked
+            .clients
+            .get(client)
+            .and_then(|state| state.pending.get(&which))
+        {
             Some(Pending::Demand(id)) => {
                 let id = *id;
-                self.drop_interest(id);
+                self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
                 true
             }
             Some(Pending::Lease(turn)) => {
@@ -109,23 +116,30 @@ impl Core {
                 true
             }
             Some(Pending::Sync) => {
-                self.clients.forget_sync(client, which);
+                self.asked.clients.forget_sync(client, which);
                 true
             }
             _ => false,
         };
         if cancelled {
-            self.clients.settle_pending(&mut self.timers, client, which);
+            self.asked.clients.settle_pending(&mut self.asked.timers, client, which);
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
             fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
-            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
+        match self
+            .asked
+            .clients
+            .get(client)
+            .and_then(|state| state.pending.get(&which))
+        {
+            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => {
+                self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
+            }
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, which),
+            Some(&Pending::Use(id)) => self.asked.interests.end_use(&mut self.asked.timers, id, client, which),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
             Some(Pending::List(_)) => self.drop_list(client, which),
             _ => {
@@ -136,16 +150,16 @@ impl Core {
                 ));
             }
         }
-        self.clients.settle_pending(&mut self.timers, client, which);
+        self.asked.clients.settle_pending(&mut self.asked.timers, client, which);
         self.deferred.answer_in_turn(client, number, 0, fx);
         Ok(())
     }
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
-        self.count.failed += u64::from(error.code() != Code::NotWanted);
+        self.asked.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return;
         };
         let is_stranger = !state.is_known();

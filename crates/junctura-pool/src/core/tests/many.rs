@@ -89,9 +89,9 @@ fn what_goes_is_compared_with_the_requirements_that_are_owed_it() {
         }
         world.require(c, 10_000, "name=a", false);
         world.offer(p, 1, "a", "", 0);
-        let before = world.core.interests.looks.get();
+        let before = world.core.asked.interests.looks.get();
         world.withdraw(p, 2, "a", None, true);
-        world.core.interests.looks.get() - before
+        world.core.asked.interests.looks.get() - before
     };
     assert_eq!(looks(100), looks(5000));
 }
@@ -161,7 +161,7 @@ fn the_requests_of_a_client_that_leaves_end_in_their_order() {
         world.demand(c, number * 7919 % 601, "name=a", None);
     }
     assert!(world.core.wind_down(world.now, c, &mut world.fx));
-    let mut left: Vec<u64> = world.core.clients.table[&c].pending.keys().copied().collect();
+    let mut left: Vec<u64> = world.core.asked.clients.table[&c].pending.keys().copied().collect();
     left.sort_unstable();
     assert_eq!(left, (257..=600).collect::<Vec<_>>());
 }
@@ -315,7 +315,7 @@ fn a_client_that_holds_very_much_lets_go_of_it_in_parts() {
     let mut given = Vec::new();
     let mut held = Vec::new();
     while world.core.wind_down(world.now, c, &mut world.fx) {
-        held.push(world.core.clients.table[&c].held.len());
+        held.push(world.core.asked.clients.table[&c].held.len());
         while world.core.is_delivering() {
             world.pass(0);
         }

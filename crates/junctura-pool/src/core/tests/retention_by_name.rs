@@ -114,12 +114,12 @@ fn very_many_are_kept_until_those_who_come_are_owed_them() {
         let wanted = if selector.is_empty() { 5 } else { 3 };
         assert_eq!((visible(&world), seen[0]), (wanted, 5), "{selector}");
         assert_eq!(world.heard(c), ["1: began v5"]);
-        assert!(awaited(&world).is_empty() && world.core.interests.owed == wanted as usize);
+        assert!(awaited(&world).is_empty() && world.core.asked.interests.owed == wanted as usize);
         world.retract(c, 2, "archive");
         while world.core.is_behind() {
             world.pass(0);
         }
-        assert_eq!((visible(&world), world.core.interests.owed), (0, 0));
+        assert_eq!((visible(&world), world.core.asked.interests.owed), (0, 0));
     }
 }
 

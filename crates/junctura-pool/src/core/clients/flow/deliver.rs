@@ -8,6 +8,7 @@ use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
 use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::{Held, Via};
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::objects::object::{Place, Until};
 
@@ -23,16 +24,17 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let mut flags = flags;
-        if let Some(requirement) = self.interests.still(via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.asked.interests.still(via.and_then(|via| via.requirement)) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
             if self
+                .asked
                 .interests
-                .mark_in_flight(&self.objects, &mut self.timers, requirement, id, from_queue)
+                .mark_in_flight(&self.objects, &mut self.asked.timers, requirement, id, from_queue)
             {
                 flags |= fixed::REDELIVERED;
             }
         }
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return;
         };
         let object = &mut self.objects[id];
@@ -43,8 +45,8 @@ impl Core {
         }) as u32;
         state.delivered += 1;
         object.holders += 1;
-        self.count.delivered += 1;
-        self.count.delivered_bytes += object.length;
+        self.asked.count.delivered += 1;
+        self.asked.count.delivered_bytes += object.length;
         let (segment, slot, place_flag) = match object.place {
             Place::Slot { segment, slot } => {
                 if state.segments.insert(segment)
@@ -92,11 +94,11 @@ impl Core {
         let mut wrong = None;
         self.memory.freed.gathers = true;
         for holding in holdings {
-            match self.clients.no_longer_held(client, holding) {
-                Some(held) if self.comes_back(holding, &held) => {
+            match self.asked.clients.no_longer_held(client, holding) {
+                Some(held) if self.asked.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(&held, was_unread, fx);
-                    if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
+                    if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
                         self.comes_back_from(follow, fx);
                     }
                 }
@@ -106,7 +108,7 @@ impl Core {
         }
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
-        self.revive_paused(client, fx);
+        self.asked.revive_paused(client, fx);
         self.resume_paused(client, fx);
         match wrong {
             None => Ok(()),
@@ -119,7 +121,7 @@ impl Core {
 
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.
     fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
-        self.count.released += 1;
+        self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
         object.holders -= 1;
         // Who looked at it before it was visible has not had it.
@@ -134,26 +136,28 @@ impl Core {
                 object.until = Until::Over;
             }
         }
-        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
             self.fulfil(requirement, held.object, fx);
         }
         self.settle_in_turn(held.object, fx);
-        if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
+        if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
             self.window_opens(follow, fx);
         }
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
     pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
-        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
+        if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
         }
         self.objects[held.object].holders -= 1;
         self.settle_in_turn(held.object, fx);
     }
+}
 
+impl ClientRequests {
     /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
-    fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
+    pub(in crate::core) fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())

@@ -24,7 +24,7 @@ impl Core {
     /// The numbers of this moment.
     #[must_use]
     pub fn stat(&self) -> Stat {
-        let (count, bundles) = (&self.count, self.bundles.bundles_stat());
+        let (count, bundles) = (&self.asked.count, self.bundles.bundles_stat());
         Stat {
             incarnation: self.config.incarnation,
             sequence: self.objects.sequence,
@@ -33,7 +33,13 @@ impl Core {
                 visible_bytes: count.visible_bytes,
                 kept: self.objects.len() as u64 - count.visible - bundles.staged,
                 tombstones: self.objects.tombstones.len() as u64,
-                held: self.clients.table.values().map(|state| state.held.len() as u64).sum(),
+                held: self
+                    .asked
+                    .clients
+                    .table
+                    .values()
+                    .map(|state| state.held.len() as u64)
+                    .sum(),
             },
             bundles,
             totals: Totals {
@@ -60,29 +66,36 @@ impl Core {
             memory: self.memory.memory_stat(&self.objects),
             spill: self.memory.spill_stat(),
             interests: InterestsStat {
-                standing: self.interests.table.len() as u64,
-                unindexed: self.interests.unindexed_interests() as u64,
-                requirements: self.interests.requirements.len() as u64,
-                named: self.interests.named.len() as u64,
-                gap_bytes: self.interests.gap_bytes as u64,
-                selector_bytes: self.clients.selector_bytes as u64,
-                owed: self.interests.owed as u64,
+                standing: self.asked.interests.table.len() as u64,
+                unindexed: self.asked.interests.unindexed_interests() as u64,
+                requirements: self.asked.interests.requirements.len() as u64,
+                named: self.asked.interests.named.len() as u64,
+                gap_bytes: self.asked.interests.gap_bytes as u64,
+                selector_bytes: self.asked.clients.selector_bytes as u64,
+                owed: self.asked.interests.owed as u64,
                 withdrawals: self.withdrawals.table.len() as u64,
             },
             draining: self.drain.as_ref().map(|_| DrainStat {
                 owed: self
+                    .asked
                     .interests
                     .requirements
                     .iter()
-                    .map(|id| self.interests.owed_len(id) as u64)
+                    .map(|id| self.asked.interests.owed_len(id) as u64)
                     .sum(),
             }),
-            named_requirements: self.interests.requirement_stats(&self.clients, &self.timers),
+            named_requirements: self
+                .asked
+                .interests
+                .requirement_stats(&self.asked.clients, &self.asked.timers),
             awaited: self.retention.stat(),
             until_gone: self.components.stat(),
-            broken_requirements: self.interests.broken_stats(&self.clients, &self.timers),
-            clients_connected: self.clients.table.len() as u64,
-            clients: self.clients.client_stats(&self.memory.ledger),
+            broken_requirements: self
+                .asked
+                .interests
+                .broken_stats(&self.asked.clients, &self.asked.timers),
+            clients_connected: self.asked.clients.table.len() as u64,
+            clients: self.asked.clients.client_stats(&self.memory.ledger),
             schemas: self.schema_stats(),
             record_budget_bytes: self.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),

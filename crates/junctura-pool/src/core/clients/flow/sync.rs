@@ -14,13 +14,13 @@ impl Core {
     /// # Errors
     /// `LimitExceeded` when it would have to wait and the client has too many requests that do.
     pub(in crate::core) fn sync(&mut self, client: u32, number: u64, fx: &mut impl Effects) -> Result<()> {
-        let state = self.clients.get(client);
+        let state = self.asked.clients.get(client);
         if state.is_none_or(|state| state.waiting_offers.is_empty()) {
-            self.deferred.answer_sync(&self.clients, client, number, fx);
+            self.deferred.answer_sync(&self.asked.clients, client, number, fx);
             return Ok(());
         }
-        self.clients.add_pending(client, number, Pending::Sync)?;
-        let state = self.clients.get_mut(client);
+        self.asked.clients.add_pending(client, number, Pending::Sync)?;
+        let state = self.asked.clients.get_mut(client);
         if let Some(last) = state.and_then(|state| state.waiting_offers.back_mut()) {
             last.syncs.push(number);
         }
@@ -30,12 +30,14 @@ impl Core {
     /// The offer behind which these waited is answered, and so are all before it.
     pub(in crate::core) fn answer_syncs(&mut self, client: u32, syncs: Vec<u64>, fx: &mut impl Effects) {
         // A client may have been given up for what its offer came to.
-        if !self.clients.table.contains_key(&client) {
+        if !self.asked.clients.table.contains_key(&client) {
             return;
         }
         for number in syncs {
-            self.clients.settle_pending(&mut self.timers, client, number);
-            self.deferred.answer_sync(&self.clients, client, number, fx);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, number);
+            self.deferred.answer_sync(&self.asked.clients, client, number, fx);
         }
     }
 
@@ -43,7 +45,7 @@ impl Core {
     /// there is one.
     pub(in crate::core) fn pass_syncs_on(&mut self, client: u32, at: usize, syncs: Vec<u64>, fx: &mut impl Effects) {
         let before = at.checked_sub(1);
-        let state = self.clients.get_mut(client);
+        let state = self.asked.clients.get_mut(client);
         match before.and_then(|before| state?.waiting_offers.get_mut(before)) {
             Some(before) => before.syncs.extend(syncs),
             None => self.answer_syncs(client, syncs, fx),

@@ -1,16 +1,18 @@
 //! Demands: one object, now or when it appears.
 
-use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Demand, Failure};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via, milliseconds};
+use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::interest::{Aim, Interest};
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     pub(in crate::core) fn demand(
@@ -20,7 +22,7 @@ impl Core {
         demand: &Demand<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        if !self.clients.may_hold_more(client) {
+        if !self.asked.clients.may_hold_more(client) {
             let limit = self.config.limits.held_per_client;
             return Err(Error::new(
                 Code::LimitExceeded,
@@ -28,8 +30,8 @@ impl Core {
                 format!("a client may hold {limit} unreleased"),
             ));
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.asked.interests.requirement_of(
+            &self.asked.clients,
             client,
             demand.requirement,
             demand.requirement_name.as_deref(),
@@ -38,15 +40,15 @@ impl Core {
             let cause = "a requirement is owed what is visible; ask without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
-        if requirement.is_some_and(|id| self.interests.group_ref(id).is_some()) {
+        if requirement.is_some_and(|id| self.asked.interests.group_ref(id).is_some()) {
             let cause = "which member gets which object is the group's choice: follow it";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
             self.end_beginning(requirement, fx);
-            self.note_progress(requirement, fx);
+            self.asked.note_progress(requirement, fx);
         }
-        let (found, selectors, subject) = match self.aim(&demand.target)? {
+        let (found, selectors, subject) = match self.asked.interests.aim(&demand.target)? {
             Aim::Key {
                 identity,
                 text,
@@ -70,7 +72,8 @@ impl Core {
             }
             Aim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
-                let newest = self.newest_match(&selectors);
+                let sight = self.sight();
+                let newest = self.objects.newest_match(&mut self.asked.clients, sight, &selectors);
                 let staged = || {
                     demand
                         .incomplete
@@ -83,7 +86,7 @@ impl Core {
         if let Some(id) = found {
             let via = requirement.map(|id| Via {
                 follow: None,
-                requirement: Some(self.interests.refer(id)),
+                requirement: Some(self.asked.interests.refer(id)),
             });
             self.deliver(client, request, id, 0, via, fx);
             return Ok(());
@@ -99,14 +102,15 @@ impl Core {
         let waiting = Waiting {
             client,
             request,
-            requirement: requirement.map(|id| self.interests.refer(id)),
+            requirement: requirement.map(|id| self.asked.interests.refer(id)),
             selectors,
             incomplete: demand.incomplete,
         };
-        self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        self.asked
+            .add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
+            self.asked.timers.set(
+                self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Demand { client, request },
@@ -115,27 +119,32 @@ impl Core {
         Ok(())
     }
 
-    fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
-        self.visible_matches(selectors)
-            .into_iter()
-            .max_by_key(|&id| self.objects[id].sequence)
-    }
-
     pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+        let Some(Interest::Demand(waiting)) = self.asked.interests.get(id) else {
             return;
         };
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
-        self.drop_interest(id);
-        self.clients.settle_pending(&mut self.timers, client, request);
-        let via = self.interests.still(requirement).map(|_| Via {
+        self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
+        self.asked
+            .clients
+            .settle_pending(&mut self.asked.timers, client, request);
+        let via = self.asked.interests.still(requirement).map(|_| Via {
             follow: None,
             requirement,
         });
         self.deliver(client, request, object, 0, via, fx);
     }
+}
 
-    pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
+impl ClientRequests {
+    pub(in crate::core) fn demand_timed_out(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        client: u32,
+        request: u64,
+        fx: &mut impl Effects,
+    ) {
         let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
             return;
         };
@@ -144,7 +153,7 @@ impl Core {
             return;
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
-        self.drop_interest(id);
+        self.drop_interest(objects, deferred, id);
         self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }

@@ -10,14 +10,16 @@ use junctura_wire::fixed;
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::Counters;
-use crate::core::deferred::Part;
+use crate::core::deferred::DeferredWork;
 use crate::core::deferred::beginning::Beginning;
 use crate::core::engine::Core;
 use crate::core::interests::follow::{Following, Next};
 use crate::core::interests::interest::Interest;
 use crate::core::objects::object::State;
 use crate::core::objects::order::Incremental;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     pub(in crate::core) fn follow(
@@ -34,7 +36,7 @@ impl Core {
                 "a follow holds at least one object",
             ));
         }
-        let selectors = self.interests.selectors(&follow.selector)?;
+        let selectors = self.asked.interests.selectors(&follow.selector)?;
         let sorting = self.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
             if Beginning::joins_later(self, group, (client, request), follow, fx)? {
@@ -43,8 +45,8 @@ impl Core {
             self.end_beginning(group.0, fx);
             return self.join_group(group, client, request, follow, fx);
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.asked.interests.requirement_of(
+            &self.asked.clients,
             client,
             follow.requirement,
             follow.requirement_name.as_deref(),
@@ -52,7 +54,11 @@ impl Core {
         if let Some(id) = requirement {
             self.end_beginning(id, fx);
         }
-        let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
+        let cursor = follow
+            .cursor
+            .as_deref()
+            .map(|text| self.objects.own_cursor(text))
+            .transpose()?;
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
         let since = match &cursor {
@@ -66,16 +72,23 @@ impl Core {
             }) if requirement.is_none() => *last,
             _ => self.objects.sequence,
         };
+        let sight = self.sight();
         let (first, live, missed) = match (requirement, cursor) {
             (Some(id), _) => (
-                Incremental::new(self.interests.owed_waiting(&self.clients, id)?),
+                Incremental::new(self.asked.interests.owed_waiting(&self.asked.clients, id)?),
                 Vec::new(),
                 Vec::new(),
             ),
             (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
-            (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
+            (None, None) => (
+                self.objects.sorted_matches(&mut self.asked.clients, sight, &selectors),
+                Vec::new(),
+                Vec::new(),
+            ),
             (None, Some(cursor)) => {
-                let (first, live, missed) = self.resume(&selectors, &sorting, &cursor)?;
+                let (first, live, missed) =
+                    self.objects
+                        .resume(&mut self.asked.clients, sight, &selectors, &sorting, &cursor)?;
                 (Incremental::new(first), live, missed)
             }
         };
@@ -92,17 +105,21 @@ impl Core {
             first_phase: Some(first),
             live: live.into(),
         };
-        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
-        self.interests.watch_queue(&mut self.objects, id);
+        let id = self
+            .asked
+            .add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
+        self.asked.interests.watch_queue(&mut self.objects, id);
         if let Some(requirement) = requirement {
-            self.interests
-                .read_requirement_by(&mut self.timers, requirement, Some(id));
+            self.asked
+                .interests
+                .read_requirement_by(&mut self.asked.timers, requirement, Some(id));
         }
         fx.reply(client, request, &Reply::Began(since));
-        self.objects.tell_missed(&mut self.count, client, request, &missed, fx);
+        self.objects
+            .tell_missed(&mut self.asked.count, client, request, &missed, fx);
         if let Some(requirement) = requirement {
-            self.note_progress(requirement, fx);
-            self.tell_lost(requirement, fx);
+            self.asked.note_progress(requirement, fx);
+            self.asked.tell_lost(requirement, fx);
         }
         self.pump(id, fx);
         Ok(())
@@ -118,13 +135,13 @@ impl Core {
             }
             return self.group_of(client, request, name, follow).map(Some);
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.asked.interests.requirement_of(
+            &self.asked.clients,
             client,
             follow.requirement,
             follow.requirement_name.as_deref(),
         )?;
-        let Some(id) = requirement.filter(|&id| self.interests.group_ref(id).is_some()) else {
+        let Some(id) = requirement.filter(|&id| self.asked.interests.group_ref(id).is_some()) else {
             return Ok(None);
         };
         match &follow.requirement_name {
@@ -139,14 +156,14 @@ impl Core {
     /// A new object for a follow.
     pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
-        let Some(following) = self.interests.following(id).filter(|one| !one.is_closing()) else {
+        let Some(following) = self.asked.interests.following(id).filter(|one| !one.is_closing()) else {
             return;
         };
         if following.live.len() >= limit {
-            let (client, request) = (following.client, following.request);
             let cause = format!("{limit} objects wait for it; read faster, or follow less");
             let error = Error::new(Code::LimitExceeded, "follow", cause);
-            self.end_from_here(id, client, request, &error, fx);
+            self.asked
+                .end_from_here(&mut self.objects, &mut self.deferred, id, &error, fx);
             return;
         }
         following.live.push_back(object);
@@ -156,7 +173,7 @@ impl Core {
 
     /// One delivery of a follow was released.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.interests.following(id) else {
+        let Some(following) = self.asked.interests.following(id) else {
             return;
         };
         if let Some(group) = following.group() {
@@ -169,10 +186,10 @@ impl Core {
     /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
     /// with one message is there, so that it goes in order.
     pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
-        match self.interests.following_ref(id).and_then(Following::group) {
+        match self.asked.interests.following_ref(id).and_then(Following::group) {
             Some(group) => {
-                self.interests.take_out_of_hand(id);
-                self.interests.stir(group);
+                self.asked.interests.take_out_of_hand(id);
+                self.asked.interests.stir(group);
             }
             None => self.window_opens(id, fx),
         }
@@ -180,17 +197,17 @@ impl Core {
 
     /// A client that held as much as it may has released something: its follows that waited for that go on.
     pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return;
         };
         if state.paused.is_empty() {
             return;
         }
         for follow in std::mem::take(&mut state.paused) {
-            match self.interests.following_ref(follow).and_then(Following::group) {
+            match self.asked.interests.following_ref(follow).and_then(Following::group) {
                 None => self.pump(follow, fx),
                 Some(group) => {
-                    self.interests.seat(follow);
+                    self.asked.interests.seat(follow);
                     self.hand_out(group, fx);
                 }
             }
@@ -201,10 +218,13 @@ impl Core {
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         while self.deferred.may_deliver(id)
-            && let Some(next) = self.interests.next_of_follow(&self.objects, &mut self.clients, id)
+            && let Some(next) = self
+                .asked
+                .interests
+                .next_of_follow(&self.objects, &mut self.asked.clients, id)
         {
             self.deferred.count_delivery();
-            let Some(following) = self.interests.following(id) else {
+            let Some(following) = self.asked.interests.following(id) else {
                 return;
             };
             let (via_requirement, is_closing) = (following.requirement, following.is_closing());
@@ -212,23 +232,23 @@ impl Core {
                 Next::First(object) => (object, true),
                 Next::Later(object) => (object, false),
                 Next::Live => {
-                    self.flush_gap(id, &mut gone, fx);
-                    self.go_live(id, fx);
+                    self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+                    self.asked.go_live(&mut self.objects, &mut self.deferred, id, fx);
                     continue;
                 }
                 Next::Over => {
-                    self.flush_gap(id, &mut gone, fx);
-                    return self.end_caught_up(id, fx);
+                    self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+                    return self.asked.end_caught_up(&mut self.objects, &mut self.deferred, id, fx);
                 }
             };
             self.see_off(object, fx);
             let entry = &self.objects[object];
             let deliverable = match via_requirement {
-                Some(requirement) => self.interests.is_owed(&self.objects, requirement, object),
+                Some(requirement) => self.asked.interests.is_owed(&self.objects, requirement, object),
                 None => entry.is_visible(),
             };
             if !deliverable {
-                let newer_comes = !is_closing && self.interests.is_followed_by_newer(&self.objects, id, object);
+                let newer_comes = !is_closing && self.asked.interests.is_followed_by_newer(&self.objects, id, object);
                 if via_requirement.is_none() && !newer_comes {
                     gone.push(object);
                 } else {
@@ -236,102 +256,30 @@ impl Core {
                 }
                 continue;
             }
-            self.flush_gap(id, &mut gone, fx);
-            let Some(following) = self.interests.following(id) else {
+            self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+            let Some(following) = self.asked.interests.following(id) else {
                 return;
             };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
             let via = Via {
-                follow: Some(self.interests.refer(id)),
-                requirement: via_requirement.map(|requirement| self.interests.refer(requirement)),
+                follow: Some(self.asked.interests.refer(id)),
+                requirement: via_requirement.map(|requirement| self.asked.interests.refer(requirement)),
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
             self.deliver(client, request, object, flags, Some(via), fx);
             self.objects[object].watchers -= 1;
         }
-        self.flush_gap(id, &mut gone, fx);
+        self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
     }
+}
 
-    /// The first phase is over.
-    pub(in crate::core) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.interests.following(id) else {
-            return;
-        };
-        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
-        let is_closing = following.is_closing();
-        self.interests.weigh_queue_no_more(&mut self.clients, id);
-        fx.reply(client, request, &Reply::Live);
-        if is_closing {
-            self.leave_out_superseded(id);
-        } else if is_to_end {
-            // What a group is owed waits for its other members.
-            self.end_caught_up(id, fx);
-        }
-    }
-
-    fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
-        if let Some(following) = self.interests.following(id) {
-            let (client, request) = (following.client, following.request);
-            let error = Error::new(Code::Closed, "follow", "it was asked to end here");
-            self.end_from_here(id, client, request, &error, fx);
-        }
-    }
-
-    /// Of what stands in a follow's queue, what is followed there by a newer version.
-    fn leave_out_superseded(&mut self, id: u32) {
-        let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
-            return;
-        };
-        let queue = std::mem::take(&mut following.live);
-        let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
-            .into_iter()
-            .partition(|&object| self.interests.is_followed_by_newer(&self.objects, id, object));
-        for object in left_out {
-            self.objects.unwatch(object);
-        }
-        if let Some(following) = self.interests.following(id) {
-            following.live = stays;
-        }
-    }
-
-    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
-        if gone.is_empty() {
-            return;
-        }
-        if let Some(following) = self.interests.following(id) {
-            let (client, request) = (following.client, following.request);
-            self.tell_gap(client, request, gone, fx);
-        }
-        for object in gone.drain(..) {
-            self.objects.unwatch(object);
-        }
-    }
-
-    fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
-        let object = |id: u32| &self.objects[id];
-        for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
-            let reason = match object(same[0]).state {
-                State::Gone(why) => why.name(),
-                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
-            };
-            let names = same.iter().map(|&id| object(id).name());
-            send_gap(&mut self.count, client, request, names, reason, fx);
-        }
-    }
-
-    /// Clean-up of a follow that was taken from the table.
-    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) {
+impl ClientRequests {
+    /// Clean-up of a follow that was taken from the table. Gives what stood in its queue, which watches that no more.
+    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) -> Vec<u32> {
         let mut queue = Vec::from(std::mem::take(&mut following.live));
         if let Some(mut phase) = following.first_phase.take() {
             queue.extend(phase.take_all());
-        }
-        if queue.len() > self.config.changed_at_once {
-            self.deferred.go_on_later(Part::Unwatch(queue));
-        } else {
-            for object in queue {
-                self.objects.unwatch(object);
-            }
         }
         match (following.requirement, &following.member) {
             (Some(requirement), Some(member)) => {
@@ -344,6 +292,96 @@ impl Core {
         if let Some(state) = self.clients.get_mut(following.client) {
             state.paused.remove(&id);
         }
+        queue
+    }
+
+    /// Of what stands in a follow's queue, what is followed there by a newer version.
+    pub(in crate::core) fn leave_out_superseded(&mut self, objects: &mut ObjectTable, id: u32) {
+        let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
+            return;
+        };
+        let queue = std::mem::take(&mut following.live);
+        let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
+            .into_iter()
+            .partition(|&object| self.interests.is_followed_by_newer(objects, id, object));
+        for object in left_out {
+            objects.unwatch(object);
+        }
+        if let Some(following) = self.interests.following(id) {
+            following.live = stays;
+        }
+    }
+
+    pub(in crate::core) fn flush_gap(
+        &mut self,
+        objects: &mut ObjectTable,
+        id: u32,
+        gone: &mut Vec<u32>,
+        fx: &mut impl Effects,
+    ) {
+        if gone.is_empty() {
+            return;
+        }
+        if let Some(following) = self.interests.following(id) {
+            let (client, request) = (following.client, following.request);
+            self.tell_gap(objects, client, request, gone, fx);
+        }
+        for object in gone.drain(..) {
+            objects.unwatch(object);
+        }
+    }
+
+    pub(in crate::core) fn tell_gap(
+        &mut self,
+        objects: &ObjectTable,
+        client: u32,
+        request: u64,
+        gone: &[u32],
+        fx: &mut impl Effects,
+    ) {
+        let object = |id: u32| &objects[id];
+        for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
+            let reason = match object(same[0]).state {
+                State::Gone(why) => why.name(),
+                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
+            };
+            let names = same.iter().map(|&id| object(id).name());
+            send_gap(&mut self.count, client, request, names, reason, fx);
+        }
+    }
+
+    /// The first phase is over.
+    pub(in crate::core) fn go_live(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        let Some(following) = self.interests.following(id) else {
+            return;
+        };
+        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
+        let is_closing = following.is_closing();
+        self.interests.weigh_queue_no_more(&mut self.clients, id);
+        fx.reply(client, request, &Reply::Live);
+        if is_closing {
+            self.leave_out_superseded(objects, id);
+        } else if is_to_end {
+            // What a group is owed waits for its other members.
+            self.end_caught_up(objects, deferred, id, fx);
+        }
+    }
+
+    pub(in crate::core) fn end_caught_up(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+        self.end_from_here(objects, deferred, id, &error, fx);
     }
 }
 

@@ -7,6 +7,7 @@ use junctura_wire::body::{Failure, Require, events};
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
 use crate::core::interests::named_requirement::subject;
@@ -22,25 +23,19 @@ impl Core {
         require: &Require<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let asked = self.interests.named_requirement(&self.timers, name, require)?;
+        let asked = self
+            .asked
+            .interests
+            .named_requirement(&self.asked.timers, name, require)?;
         let (id, is_new) = self.find_or_file(client, request, name, asked)?;
-        self.use_named(id, client, request)?;
-        if !self.interests.begins_later(id, (client, request)) {
+        self.asked.use_named(id, client, request)?;
+        if !self.asked.interests.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.objects.sequence));
         }
         if is_new {
-            self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+            self.asked
+                .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
-        Ok(())
-    }
-
-    /// A client's request stands by a requirement with a name.
-    pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
-        self.clients.add_pending(client, request, Pending::Use(id))?;
-        if let Some(named) = self.interests.named_mut(id) {
-            named.users.insert((client, request));
-        }
-        self.interests.wind(&mut self.timers, id);
         Ok(())
     }
 
@@ -60,13 +55,16 @@ impl Core {
             stuck_after_ms: written.stuck_after_ns.map(milliseconds),
             group: written.is_group,
         };
-        let asked = self.interests.named_requirement(&self.timers, &written.name, &require);
+        let asked = self
+            .asked
+            .interests
+            .named_requirement(&self.asked.timers, &written.name, &require);
         let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
         let (id, _) = made.map_err(|error| {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.interests.wind(&mut self.timers, id);
+        self.asked.interests.wind(&mut self.asked.timers, id);
         Ok(())
     }
 
@@ -80,19 +78,24 @@ impl Core {
         name: &str,
         asked: Requirement,
     ) -> Result<(u32, bool)> {
-        if let Some(&id) = self.interests.named.get(name) {
-            self.interests.agree_on_requirement(id, &asked)?;
+        if let Some(&id) = self.asked.interests.named.get(name) {
+            self.asked.interests.agree_on_requirement(id, &asked)?;
             return Ok((id, false));
         }
         let limit = self.config.limits.named_requirements;
-        if self.interests.named.len() >= limit {
+        if self.asked.interests.named.len() >= limit {
             let cause = format!("the pool keeps {limit} with a name");
             return Err(Error::new(Code::LimitExceeded, "requirements", cause));
         }
-        self.clients.may_ask(client, request)?;
+        self.asked.clients.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
-        self.interests.named.insert(name.to_owned(), id);
-        if self.interests.requirement_ref(id).is_some_and(Requirement::has_begun) {
+        self.asked.interests.named.insert(name.to_owned(), id);
+        if self
+            .asked
+            .interests
+            .requirement_ref(id)
+            .is_some_and(Requirement::has_begun)
+        {
             self.retention.came(name);
         }
         Ok((id, true))
@@ -105,7 +108,7 @@ impl Core {
         name: &str,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let id = self.interests.find_named(name)?;
+        let id = self.asked.interests.find_named(name)?;
         let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
         self.deferred.answer_in_turn(client, request, owed, fx);
         Ok(())
@@ -117,7 +120,7 @@ impl Core {
     }
 
     fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
-        let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) else {
+        let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) else {
             return 0;
         };
         let name = named.name.clone();
@@ -126,21 +129,33 @@ impl Core {
         } else {
             ""
         };
-        self.tell_about_requirement(id, event, by, why, fx);
+        self.asked.tell_about_requirement(id, event, by, why, fx);
         self.unmake_named(id, &name, fx)
     }
 
     /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
     pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
-        self.interests.named.remove(name);
+        self.asked.interests.named.remove(name);
         self.retention.went(name);
-        self.end_uses(id, name, fx);
+        self.asked.end_uses(id, name, fx);
         let owed = self.retract(id, "its requirement was retracted", fx);
-        self.timers.cancel(NOBODY, u64::from(id));
+        self.asked.timers.cancel(NOBODY, u64::from(id));
         owed
     }
+}
 
-    fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
+impl ClientRequests {
+    /// A client's request stands by a requirement with a name.
+    pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
+        self.clients.add_pending(client, request, Pending::Use(id))?;
+        if let Some(named) = self.interests.named_mut(id) {
+            named.users.insert((client, request));
+        }
+        self.interests.wind(&mut self.timers, id);
+        Ok(())
+    }
+
+    pub(in crate::core) fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
         let users = self
             .interests
             .named_mut(id)

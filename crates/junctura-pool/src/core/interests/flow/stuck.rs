@@ -3,6 +3,7 @@
 use junctura_model::{Code, Error};
 use junctura_wire::body::events;
 
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::{NOBODY, Timer};
@@ -21,10 +22,10 @@ const LOOK: u64 = u64::MAX;
 
 impl Core {
     pub(in crate::core) fn watch_no_more(&mut self, id: u32) {
-        self.interests.breakers.on_full.remove(id);
-        self.interests.breakers.over_quota.remove(id);
-        if self.interests.requirements.is_empty() {
-            self.timers.cancel(NOBODY, LOOK);
+        self.asked.interests.breakers.on_full.remove(id);
+        self.asked.interests.breakers.over_quota.remove(id);
+        if self.asked.interests.requirements.is_empty() {
+            self.asked.timers.cancel(NOBODY, LOOK);
             self.memory.watch.looks = None;
         }
     }
@@ -50,23 +51,27 @@ impl Core {
 
     /// Breaks one requirement that is made to break, if it is time to.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
-        while let Some(id) = self.interests.breakers.over_quota.pop_last() {
+        while let Some(id) = self.asked.interests.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
-            let over = self.interests.requirement_ref(id).and_then(Requirement::quota_exceeded);
+            let over = self
+                .asked
+                .interests
+                .requirement_ref(id)
+                .and_then(Requirement::quota_exceeded);
             if let Some(quota) = over {
                 self.break_requirement(id, &format!("it kept more than its quota of {quota} bytes"), fx);
                 return true;
             }
         }
         let is_full = self.somebody_waits_in_vain() || self.somebody_lacks(Shortage::Records);
-        if self.interests.breakers.on_full.is_empty() || !is_full {
+        if self.asked.interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
-            let one = self.interests.requirement_ref(id)?;
+            let one = self.asked.interests.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
-        let Some((_, id)) = self.interests.breakers.on_full.iter().filter_map(keeps).max() else {
+        let Some((_, id)) = self.asked.interests.breakers.on_full.iter().filter_map(keeps).max() else {
             return false;
         };
         self.break_requirement(id, "memory is full", fx);
@@ -77,7 +82,7 @@ impl Core {
     pub(in crate::core) fn watch_for_stuck(&mut self) {
         if self.memory.somebody_waits_for_memory() {
             if self.memory.watch.waits_since.is_none() {
-                self.memory.watch.waits_since = Some(self.timers.now);
+                self.memory.watch.waits_since = Some(self.asked.timers.now);
                 // What clients sent while nobody waited says nothing of what they have read since.
                 for recall in self.memory.recalled.values_mut() {
                     recall.heard = None;
@@ -97,18 +102,19 @@ impl Core {
                 .all(|lack| one.kept_of(&self.objects, lack) == 0)
         };
         let whole = self
+            .asked
             .interests
             .requirements
             .iter()
-            .filter_map(|id| self.interests.requirement_ref(id));
+            .filter_map(|id| self.asked.interests.requirement_ref(id));
         let next = whole
             .filter(|one| one.broken.is_none())
             .map(|one| {
                 let is_owed = one.owed_len() > 0;
-                let since = if is_owed { one.progress } else { self.timers.now };
+                let since = if is_owed { one.progress } else { self.asked.timers.now };
                 let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= self.timers.now && keeps_nothing(one) {
-                    self.timers.now + LOOK_AGAIN
+                if at <= self.asked.timers.now && keeps_nothing(one) {
+                    self.asked.timers.now + LOOK_AGAIN
                 } else {
                     at
                 }
@@ -120,15 +126,15 @@ impl Core {
             .iter()
             .map(|(&client, recall)| self.memory.hoards_until(client, recall));
         let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
-            if at > self.timers.now {
+            if at > self.asked.timers.now {
                 at
             } else {
-                self.timers.now + LOOK_AGAIN
+                self.asked.timers.now + LOOK_AGAIN
             }
         });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
             self.memory.watch.looks = Some(at);
-            self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
+            self.asked.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
     }
 
@@ -137,9 +143,13 @@ impl Core {
         self.memory.watch.looks = None;
         for shortage in Shortage::ALL {
             while self.somebody_lacks(shortage)
-                && let Some(id) = self.interests.most_stuck(&self.objects, &self.timers, shortage)
+                && let Some(id) = self
+                    .asked
+                    .interests
+                    .most_stuck(&self.objects, &self.asked.timers, shortage)
             {
                 let after = self
+                    .asked
                     .interests
                     .requirement_ref(id)
                     .map_or(0, |one| one.bounds.stuck_after);
@@ -157,17 +167,17 @@ impl Core {
             }
         }
         while self.somebody_waits_in_vain()
-            && let Some(client) = self.memory.hoarder(&self.timers)
+            && let Some(client) = self.memory.hoarder(&self.asked.timers)
         {
             let since = self
                 .memory
                 .recalled
                 .get(&client)
-                .map_or(self.timers.now, |recall| self.memory.others_wait_since(recall));
+                .map_or(self.asked.timers.now, |recall| self.memory.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
                 self.memory.ledger.leased_bytes(client),
-                seconds(self.timers.now - since)
+                seconds(self.asked.timers.now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
@@ -177,8 +187,8 @@ impl Core {
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
-        let since = self.timers.now;
-        let Some(requirement) = self.interests.requirement_mut(id) else {
+        let since = self.asked.timers.now;
+        let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
@@ -186,14 +196,15 @@ impl Core {
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
-        self.disappoint(id, &waiting, "broken", fx);
-        self.count.broken += 1;
-        self.report_broken(id, why, fx);
+        self.asked.disappoint(&self.objects, id, &waiting, "broken", fx);
+        self.asked.count.broken += 1;
+        self.asked.report_broken(id, why, fx);
         let whose = self
+            .asked
             .interests
             .requirement_ref(id)
-            .and_then(|one| self.interests.person_of(one));
-        self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
+            .and_then(|one| self.asked.interests.person_of(one));
+        self.asked.tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
             self.forfeit(id, object);
             self.settle_in_turn(object, fx);
@@ -203,8 +214,10 @@ impl Core {
             self.settle_in_turn(object, fx);
         }
     }
+}
 
-    fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
+impl ClientRequests {
+    pub(in crate::core) fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
         let Some(requirement) = self.interests.requirement_ref(id) else {
             return;
         };

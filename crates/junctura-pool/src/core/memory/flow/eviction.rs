@@ -46,7 +46,7 @@ impl Core {
 
     fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
-        if self.is_out_of_sight(object) {
+        if object.is_out_of_sight(self.asked.timers.now) {
             self.see_off(id, fx);
         } else {
             fx.left_for_store(object.sequence);

@@ -28,7 +28,7 @@ impl Core {
         if self.memory.waiting_leases.may_be_passed()
             && let Some(bytes) = self.grant(client, request, lease.payload_bytes, fx)?
         {
-            self.memory.note_passed(&mut self.timers, bytes);
+            self.memory.note_passed(&mut self.asked.timers, bytes);
             return Ok(());
         }
         if lease.staged
@@ -43,7 +43,7 @@ impl Core {
             return Err(self.pool_full(lease.payload_bytes));
         }
         let turn = self.memory.waiting_leases.next_turn();
-        self.clients.add_pending(client, request, Pending::Lease(turn))?;
+        self.asked.clients.add_pending(client, request, Pending::Lease(turn))?;
         let slots_before = self.memory.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         let waiting = WaitingLease {
             client,
@@ -54,15 +54,15 @@ impl Core {
         };
         self.memory.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
+            self.asked.timers.set(
+                self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Lease { client, request },
             );
         }
-        self.count.leases_waited += 1;
-        self.memory.recall_empty_segments(&self.timers, fx);
+        self.asked.count.leases_waited += 1;
+        self.memory.recall_empty_segments(&self.asked.timers, fx);
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Core {
             return Err(error);
         }
         self.memory.unused.insert(grant.segment, client);
-        self.count.segments_made += 1;
+        self.asked.count.segments_made += 1;
         fx.reply_segment(client, request, segment_head(grant, true));
         Ok(Some(grant.bytes))
     }
@@ -86,7 +86,7 @@ impl Core {
     pub(in crate::core) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
         self.memory.ledger.give_back(client, segment)?;
         self.memory.recalled.remove(&client);
-        self.memory.drop_segment(&mut self.clients, segment, fx);
+        self.memory.drop_segment(&mut self.asked.clients, segment, fx);
         self.memory.came_free = true;
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Core {
             let Some(bytes) = next.and_then(|turn| self.serve_lease(turn, fx)) else {
                 break;
             };
-            self.memory.note_passed(&mut self.timers, bytes);
+            self.memory.note_passed(&mut self.asked.timers, bytes);
         }
         for client in self.memory.stalled.clients() {
             self.serve_waiting_offers(client, fx);
@@ -121,7 +121,9 @@ impl Core {
             }
         };
         self.memory.waiting_leases.remove(turn);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.asked
+            .clients
+            .settle_pending(&mut self.asked.timers, client, request);
         Some(bytes)
     }
 
@@ -133,7 +135,7 @@ impl Core {
         }
         if let Some(turn) = self.memory.waiting_leases.put_first_last()
             && let Some(lease) = self.memory.waiting_leases.get(turn)
-            && let Some(state) = self.clients.get_mut(lease.client)
+            && let Some(state) = self.asked.clients.get_mut(lease.client)
         {
             state.pending.insert(lease.request, Pending::Lease(turn));
             self.memory.came_free = true;
@@ -150,13 +152,20 @@ impl Core {
         });
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
             self.memory.waiting_leases.remove(turn);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
     }
 
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Lease(turn)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Lease(turn)) = self
+            .asked
+            .clients
+            .get(client)
+            .and_then(|state| state.pending.get(&request))
+        else {
             return;
         };
         let Some(lease) = self.memory.waiting_leases.remove(*turn) else {
@@ -164,7 +173,9 @@ impl Core {
         };
         let error = self.pool_full(lease.payload_bytes);
         self.memory.came_free = true;
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.asked
+            .clients
+            .settle_pending(&mut self.asked.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 
@@ -181,7 +192,7 @@ impl Core {
 
     fn described(&self, full: Full) -> Error {
         let described = full.into_error(&self.memory.ledger.holders(), |client| {
-            match self.clients.get(client).and_then(|state| state.peer.as_ref()) {
+            match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
                 None => format!("client {client}"),
             }

@@ -32,10 +32,10 @@ impl Core {
             }
             (Some(id), outcome) => {
                 self.objects[id].leaving = Leaving::No;
-                self.memory.pause_after(&mut self.timers, outcome);
+                self.memory.pause_after(&mut self.asked.timers, outcome);
                 self.memory.may_be_spilled(&mut self.objects, id);
             }
-            (None, outcome) => self.memory.pause_after(&mut self.timers, outcome),
+            (None, outcome) => self.memory.pause_after(&mut self.asked.timers, outcome),
         }
         if !has_moved {
             self.memory.give_room_back(done.at, done.length, fx);
@@ -57,15 +57,21 @@ impl Core {
             // Others may wait for what only its bundle could free now.
             self.memory.came_free = true;
         }
-        self.memory
-            .vacate(&mut self.objects, &mut self.clients, &self.timers, id, from, fx);
+        self.memory.vacate(
+            &mut self.objects,
+            &mut self.asked.clients,
+            &self.asked.timers,
+            id,
+            from,
+            fx,
+        );
         if let Some(tier) = &mut self.memory.tier {
             tier.count.objects += 1;
             tier.count.written += 1;
             tier.count.written_bytes += length;
         }
         if !is_staged {
-            self.tell_about_object(id, events::SPILLED, fx);
+            self.asked.tell_about_object(&self.objects, id, events::SPILLED, fx);
         }
     }
 }

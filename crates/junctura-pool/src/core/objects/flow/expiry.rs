@@ -9,9 +9,13 @@ impl Core {
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.memory.freed.gathers = true;
-        while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+        while self
+            .objects
+            .expiries
+            .next()
+            .is_some_and(|at| at <= self.asked.timers.now)
             && self.deferred.take_turn()
-            && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
+            && let Some((_, _, id)) = self.objects.expiries.take_due(self.asked.timers.now)
         {
             let object = &mut self.objects[id];
             object.until = Until::Over;

@@ -2,7 +2,6 @@
 
 pub(in crate::core) mod expiry;
 pub(in crate::core) mod list;
-pub(in crate::core) mod missed;
 pub(in crate::core) mod offer;
 pub(in crate::core) mod removal;
 pub(in crate::core) mod retention;

@@ -27,6 +27,7 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let waits = self
+            .asked
             .clients
             .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
@@ -40,10 +41,14 @@ impl Core {
         match outcome {
             Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
             Err(Refusal::Wait(shortage)) => {
-                match self
-                    .clients
-                    .wait_for_memory(&mut self.timers, &mut self.count, client, number, bundle, content)
-                {
+                match self.asked.clients.wait_for_memory(
+                    &mut self.asked.timers,
+                    &mut self.asked.count,
+                    client,
+                    number,
+                    bundle,
+                    content,
+                ) {
                     Ok(()) => self.stall(client, shortage, fx),
                     Err(error) => self.fail(client, number, &error, fx),
                 }
@@ -64,9 +69,13 @@ impl Core {
         if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
             return;
         }
-        match bundle.and_then(|through| self.clients.bundle_of(client, through).ok()) {
-            None => self.await_archive(client, number, taken, fx),
-            Some(bundle) => self.answer_completing((client, number), bundle, 0, fx),
+        match bundle.and_then(|through| self.asked.clients.bundle_of(client, through).ok()) {
+            None => self
+                .durability
+                .await_archive(&mut self.asked, &self.objects, client, number, taken, fx),
+            Some(bundle) => self
+                .durability
+                .answer_completing(&mut self.asked, (client, number), bundle, 0, fx),
         }
     }
 
@@ -120,7 +129,7 @@ impl Core {
         } else if flags & fixed::TOGETHER != 0 {
             Ok(Keep::Together)
         } else if flags & fixed::BY_CONSUMERS != 0 {
-            self.clients.consumers_of(client, given).map(Keep::ReleasedBy)
+            self.asked.clients.consumers_of(client, given).map(Keep::ReleasedBy)
         } else if given == 0 {
             Ok(Keep::UntilWithdrawn)
         } else {
@@ -147,13 +156,13 @@ impl Core {
             self.bundles.refuse_second(&self.objects, identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
-        if head.flags.get() & fixed::IF_WANTED != 0 && self.interests.count_wanting(schema, record) == 0 {
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.asked.interests.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
             self.decline(client, identity, declined, fx);
             return Err(not_wanted(&self.objects.key_text(schema, record)).into());
         }
         self.objects.may_hold_another_object()?;
-        if !self.interests.may_be_owed(schema, record) {
+        if !self.asked.interests.may_be_owed(schema, record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = self
@@ -227,16 +236,16 @@ impl Core {
         match keep {
             Keep::For(time) => self
                 .objects
-                .expire_at(self.timers.now.saturating_add(time), id, sequence),
+                .expire_at(self.asked.timers.now.saturating_add(time), id, sequence),
             Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
             Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
         }
         self.objects.unindexed.push_back((id, sequence));
-        self.count.offered += 1;
-        self.count.offered_bytes += length;
-        self.count.visible += 1;
-        self.count.visible_bytes += length;
-        if let Some(state) = self.clients.get_mut(client) {
+        self.asked.count.offered += 1;
+        self.asked.count.offered_bytes += length;
+        self.asked.count.visible += 1;
+        self.asked.count.visible_bytes += length;
+        if let Some(state) = self.asked.clients.get_mut(client) {
             state.offered += 1;
         }
         self.announce(id, fx);
@@ -245,17 +254,17 @@ impl Core {
 
     /// Who wants the new object gets it.
     fn announce(&mut self, id: u32, fx: &mut impl Effects) {
-        let mut matched = std::mem::take(&mut self.interests.matched);
+        let mut matched = std::mem::take(&mut self.asked.interests.matched);
         matched.clear();
         let object = &self.objects[id];
         let schema = usize::from(object.schema);
-        self.interests.matching[schema].matches(object.record(), &mut matched);
+        self.asked.interests.matching[schema].matches(object.record(), &mut matched);
         // A requirement is owed the object before anything is delivered through it.
-        if !self.interests.requirements.is_empty() {
+        if !self.asked.interests.requirements.is_empty() {
             let mut others = 0;
             for at in 0..matched.len() {
                 let interest = matched[at];
-                if self.interests.requirement_ref(interest).is_some() {
+                if self.asked.interests.requirement_ref(interest).is_some() {
                     self.requirement_meets(interest, id, fx);
                 } else {
                     matched[others] = interest;
@@ -267,7 +276,7 @@ impl Core {
         for &interest in &matched {
             self.satisfy(interest, id, events::OFFERED, fx);
         }
-        self.interests.matched = matched;
+        self.asked.interests.matched = matched;
     }
 
     /// A newer version of the same key takes the place of `earlier`.
@@ -284,8 +293,8 @@ impl Core {
         if object.owed > 0 {
             self.objects.superseded.insert((object.key, earlier));
         }
-        self.count.superseded += 1;
-        self.tell_about_removal(earlier, fx);
+        self.asked.count.superseded += 1;
+        self.asked.tell_about_removal(&self.objects, earlier, fx);
         let key = self.objects[earlier].key;
         self.objects.unfile_key(key, Filed::Object(earlier));
         self.drop_superseded_claims(earlier);
@@ -295,12 +304,12 @@ impl Core {
     /// The first waiting offer of a client waits for this.
     fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
         if self.memory.stalled.note(client, shortage) && shortage == Shortage::Payload {
-            self.memory.recall_empty_segments(&self.timers, fx);
+            self.memory.recall_empty_segments(&self.asked.timers, fx);
         }
     }
 
     pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return;
         };
         let waiting = &mut state.waiting_offers;
@@ -308,7 +317,7 @@ impl Core {
             return;
         };
         let Some(offer) = waiting.remove(at) else { return };
-        self.clients.weigh_offer_no_more(client, &offer);
+        self.asked.clients.weigh_offer_no_more(client, &offer);
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         self.pass_syncs_on(client, at, offer.syncs, fx);
@@ -318,6 +327,7 @@ impl Core {
     /// Memory has come free: offers that waited for it are taken up, each client's in their order.
     pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self
+            .asked
             .clients
             .get_mut(client)
             .and_then(|state| state.waiting_offers.pop_front())
@@ -326,14 +336,14 @@ impl Core {
                 Ok(taken) => Ok(taken),
                 Err(Refusal::Failed(error)) => Err(error),
                 Err(Refusal::Wait(shortage)) => {
-                    if let Some(state) = self.clients.get_mut(client) {
+                    if let Some(state) = self.asked.clients.get_mut(client) {
                         state.waiting_offers.push_front(offer);
                     }
                     return self.stall(client, shortage, fx);
                 }
             };
-            self.timers.cancel(client, offer.number);
-            self.clients.weigh_offer_no_more(client, &offer);
+            self.asked.timers.cancel(client, offer.number);
+            self.asked.clients.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(taken) => {
                     self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);

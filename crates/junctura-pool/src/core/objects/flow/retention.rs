@@ -22,8 +22,8 @@ impl Core {
     ) -> Result<()> {
         let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
         let limits = &self.config.limits;
-        let standing = &self.interests.named;
-        let Some(state) = self.clients.get_mut(client) else {
+        let standing = &self.asked.interests.named;
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return Ok(());
         };
         let known = self.retention.numbers.get(&names);
@@ -39,7 +39,7 @@ impl Core {
                 let set = awaited.find_or_make(&names, limits.consumers, |name| {
                     standing
                         .get(name)
-                        .is_some_and(|&id| has_begun(&self.interests.table, id))
+                        .is_some_and(|&id| has_begun(&self.asked.interests.table, id))
                 })?;
                 self.retention.hold(set);
                 state.consumers.push(set);

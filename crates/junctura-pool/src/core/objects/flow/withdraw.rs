@@ -24,7 +24,7 @@ impl Core {
         withdraw: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Aim::Key { identity, text, .. } = self.aim(&withdraw.target)? else {
+        let Aim::Key { identity, text, .. } = self.asked.interests.aim(&withdraw.target)? else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
@@ -58,8 +58,11 @@ impl Core {
                 "takes a selector; withdraw takes a key",
             ));
         };
-        let selectors = self.interests.selectors(text)?;
-        let mut objects = self.matches_to_change(&selectors);
+        let selectors = self.asked.interests.selectors(text)?;
+        let sight = self.sight();
+        let mut objects = self
+            .objects
+            .matches_to_change(&mut self.asked.clients, sight, &selectors);
         if objects.len() <= self.config.changed_at_once {
             objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
         }
@@ -83,7 +86,7 @@ impl Core {
             newest: self.objects.sequence,
             force: how.force,
             timeout_ms: how.timeout_ms,
-            began: self.timers.now,
+            began: self.asked.timers.now,
         };
         if objects.len() > self.config.changed_at_once {
             withdrawal.left = objects;
@@ -102,7 +105,7 @@ impl Core {
         let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
         if waits {
             // Before anything is taken out.
-            self.clients.may_ask(client, request)?;
+            self.asked.clients.may_ask(client, request)?;
         }
         for object in free {
             self.take_out_in_turn(object, fx);
@@ -116,15 +119,17 @@ impl Core {
             return Err(self.still_wanted(&withdrawal));
         }
         let id = self.withdrawals.table.vacant_key() as u32;
-        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.asked
+            .clients
+            .add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object].watchers += 1;
             self.withdrawals.by_object.entry(object).or_default().insert(id);
         }
         self.withdrawals.table.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
+            self.asked.timers.set(
+                self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Withdrawal(id),
@@ -137,7 +142,9 @@ impl Core {
     fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let id = self.withdrawals.table.vacant_key() as u32;
-        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.asked
+            .clients
+            .add_pending(client, request, Pending::Withdrawal(id))?;
         self.withdrawals.table.insert(withdrawal);
         self.deferred.go_on_later(Part::TakeOut { id, client, request });
         Ok(())
@@ -156,7 +163,8 @@ impl Core {
             return false;
         };
         let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
-        if !self.was_there(object, newest) && !self.objects.get(object).is_some_and(kept) {
+        if !self.objects.was_there(self.asked.timers.now, object, newest) && !self.objects.get(object).is_some_and(kept)
+        {
             return true;
         }
         let is_free = force || self.objects[object].owed == 0;
@@ -186,19 +194,23 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() {
             self.withdrawals.table.try_remove(id as usize);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             fx.reply(client, request, &Reply::Done(done));
         } else if withdrawal.timeout_ms == Some(0) {
             let error = self.still_wanted(withdrawal);
             self.withdrawals.drop_withdrawal(&mut self.objects, id);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             self.fail(client, request, &error, fx);
         } else if let Some(timeout) = withdrawal.timeout_ms {
             let at = withdrawal
                 .began
                 .saturating_add(milliseconds(timeout))
-                .max(self.timers.now);
-            self.timers.set(at, client, request, Timer::Withdrawal(id));
+                .max(self.asked.timers.now);
+            self.asked.timers.set(at, client, request, Timer::Withdrawal(id));
         }
     }
 
@@ -231,9 +243,10 @@ impl Core {
             return;
         };
         blockers.retain(|&blocker| {
-            self.interests
+            self.asked
+                .interests
                 .still(Some(blocker))
-                .is_some_and(|id| self.interests.is_owed(&self.objects, id, object))
+                .is_some_and(|id| self.asked.interests.is_owed(&self.objects, id, object))
         });
         if !blockers.is_empty() {
             if let Some(waits) = self
@@ -256,7 +269,9 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
             self.withdrawals.table.try_remove(id);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked
+                .clients
+                .settle_pending(&mut self.asked.timers, client, request);
             self.deferred.answer_in_turn(client, request, done, fx);
         }
         self.objects.unwatch(object);
@@ -269,7 +284,9 @@ impl Core {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let error = self.still_wanted(withdrawal);
         self.withdrawals.drop_withdrawal(&mut self.objects, id as u32);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.asked
+            .clients
+            .settle_pending(&mut self.asked.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 
@@ -280,8 +297,8 @@ impl Core {
             .next()
             .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
         let entry = &self.objects[object];
-        let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
-            Some(id) => self.interests.owner_of(&self.clients, id),
+        let whose = |&blocker: &InterestId| match self.asked.interests.still(Some(blocker)) {
+            Some(id) => self.asked.interests.owner_of(&self.asked.clients, id),
             None => "a requirement that has ended and has much to let go".to_owned(),
         };
         let who: Vec<String> = blockers.iter().map(whose).collect();
@@ -302,6 +319,6 @@ impl Core {
 
 /// The requirements that are owed an object.
 fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
-    let claimants = core.interests.claimants(&core.objects, object);
-    claimants.into_iter().map(|id| core.interests.refer(id)).collect()
+    let claimants = core.asked.interests.claimants(&core.objects, object);
+    claimants.into_iter().map(|id| core.asked.interests.refer(id)).collect()
 }
