@@ -11,6 +11,8 @@ use junctura_wire::frame::BODY_BYTES_MAX;
 
 use super::{Member, Phase};
 use crate::Effects;
+use crate::core::bundles::Bundles;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::objects::object::{Keep, State, Until};
 
@@ -189,7 +191,7 @@ impl Core {
                 why,
                 fx,
             );
-            self.end_openers(one, by, why, fx);
+            self.bundles.end_openers(&mut self.asked, one, by, why, fx);
         }
         let within: BTreeSet<u64> = tree.iter().copied().collect();
         let staged = self
@@ -217,22 +219,6 @@ impl Core {
                 .count_openers(&mut self.asked.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
-    }
-
-    fn end_openers(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
-        let Some(bundle) = self.bundles.table.get_mut(&number) else {
-            return;
-        };
-        let openers = std::mem::take(&mut bundle.openers);
-        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
-        for (client, request) in openers {
-            self.asked
-                .clients
-                .settle_pending(&mut self.asked.timers, client, request);
-            if by != Some((client, request)) {
-                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
-            }
-        }
     }
 
     /// Nobody has had a bundle open for as long as it stays without.
@@ -264,6 +250,29 @@ impl Core {
             if object.sequence == sequence && object.until == Until::Together {
                 object.until = Until::Over;
                 self.settle_in_turn(id, fx);
+            }
+        }
+    }
+}
+
+impl Bundles {
+    pub(in crate::core) fn end_openers(
+        &mut self,
+        asked: &mut ClientRequests,
+        number: u64,
+        by: Option<(u32, u64)>,
+        why: &str,
+        fx: &mut impl Effects,
+    ) {
+        let Some(bundle) = self.table.get_mut(&number) else {
+            return;
+        };
+        let openers = std::mem::take(&mut bundle.openers);
+        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
+        for (client, request) in openers {
+            asked.clients.settle_pending(&mut asked.timers, client, request);
+            if by != Some((client, request)) {
+                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }
         }
     }

@@ -6,11 +6,14 @@ use junctura_wire::fixed;
 
 use super::Member;
 use crate::Effects;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::interests::interest::Interest;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
 use crate::core::objects::object::State;
 use crate::core::objects::offer::{Content, Refusal, Taken};
+use crate::core::objects::table::ObjectTable;
 
 /// Memory that nothing but the end of a bundle can free.
 #[derive(Default)]
@@ -35,7 +38,10 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<Taken, Refusal> {
-        let examined = self.examine(client, content)?;
+        let examined = self
+            .asked
+            .clients
+            .examine(&self.objects, &self.retention, client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
@@ -66,7 +72,9 @@ impl Core {
                 .unstage(&self.objects, &self.memory, number, examined.identity.key);
             self.drop_staged(earlier, fx);
         }
-        let id = self.insert_object(client, content, &examined, place, State::Staged);
+        let id = self
+            .objects
+            .insert_object(&mut self.retention, client, content, &examined, place, State::Staged);
         self.objects[id].bundle = number;
         let member = Member {
             object: id,
@@ -81,7 +89,7 @@ impl Core {
         self.complete_if_whole(number, Some(client), fx);
         let sequence = self.objects.get(id).map_or(0, |object| object.sequence);
         if sequence == 0 {
-            self.show_to_lookers(id, fx);
+            self.asked.show_to_lookers(&mut self.objects, &mut self.memory, id, fx);
             self.memory.may_be_spilled(&mut self.objects, id);
             // Others may wait for what only this bundle could free now.
             self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
@@ -95,23 +103,31 @@ impl Core {
         self.retention.await_no_more(&mut self.objects, id);
         self.settle(id, fx);
     }
+}
 
+impl ClientRequests {
     /// Demands that take what is staged get it, if they want it.
-    fn show_to_lookers(&mut self, id: u32, fx: &mut impl Effects) {
-        if self.asked.interests.lookers.is_empty() {
+    pub(in crate::core) fn show_to_lookers(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        if self.interests.lookers.is_empty() {
             return;
         }
-        let object = &self.objects[id];
-        let wants = |interest: &u32| match self.asked.interests.get(*interest) {
+        let object = &objects[id];
+        let wants = |interest: &u32| match self.interests.get(*interest) {
             Some(Interest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))
             }
             _ => false,
         };
-        let found: Vec<u32> = self.asked.interests.lookers.iter().copied().filter(wants).collect();
+        let found: Vec<u32> = self.interests.lookers.iter().copied().filter(wants).collect();
         for interest in found {
-            self.demand_meets(interest, id, fx);
+            self.demand_meets(objects, memory, interest, id, fx);
         }
     }
 }

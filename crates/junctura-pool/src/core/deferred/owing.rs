@@ -4,80 +4,13 @@ use junctura_model::Result;
 use junctura_wire::Reply;
 use junctura_wire::body::{Follow, events};
 
-use super::beginning::{Asker, Beginning};
+use super::beginning::Asker;
 use crate::Effects;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::requirement::Requirement;
-
-impl Beginning {
-    /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
-    ///
-    /// # Errors
-    /// `LimitExceeded` where the client has too many requests.
-    pub(in crate::core) fn joins_later(
-        core: &mut Core,
-        (id, is_new): (u32, bool),
-        (client, request): (u32, u64),
-        follow: &Follow<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<bool> {
-        if !is_new
-            || core
-                .asked
-                .interests
-                .requirement_ref(id)
-                .is_none_or(Requirement::has_begun)
-        {
-            return Ok(false);
-        }
-        core.asked.use_named(id, client, request)?;
-        let asker = Asker {
-            client,
-            request,
-            joins: Some((follow.window, follow.until_live)),
-        };
-        if let Some(beginning) = core
-            .asked
-            .interests
-            .requirement_mut(id)
-            .and_then(|one| one.beginning.as_mut())
-        {
-            beginning.askers.push(asker);
-        }
-        core.asked
-            .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
-        Ok(true)
-    }
-}
-
-impl Asker {
-    /// A requirement has begun, and a request is answered that stands by it still.
-    pub(in crate::core) fn answer(&self, core: &mut Core, id: u32, fx: &mut impl Effects) {
-        let &Self { client, request, joins } = self;
-        let state = core.asked.clients.get(client);
-        if state.is_none_or(|state| !state.stands_by(request, id)) {
-            return;
-        }
-        let Some((window, until_live)) = joins else {
-            return fx.reply(client, request, &Reply::Began(core.objects.sequence));
-        };
-        core.asked
-            .interests
-            .end_use(&mut core.asked.timers, id, client, request);
-        core.asked
-            .clients
-            .settle_pending(&mut core.asked.timers, client, request);
-        let follow = Follow {
-            window,
-            until_live,
-            ..Follow::default()
-        };
-        if let Err(error) = core.join_group((id, false), client, request, &follow, fx) {
-            core.fail(client, request, &error, fx);
-        }
-    }
-}
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
@@ -85,7 +18,7 @@ impl Core {
         let Some(id) = self.asked.interests.still(Some(which)) else {
             return false;
         };
-        if owe_one_more(self, id) {
+        if self.asked.owe_one_more(&mut self.objects, id) {
             return true;
         }
         let requirement = self.asked.interests.requirement_mut(id);
@@ -98,14 +31,14 @@ impl Core {
             self.retention.came(&name);
         }
         for asker in beginning.askers {
-            asker.answer(self, id, fx);
+            self.answer_asker(&asker, id, fx);
         }
         false
     }
 
     /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
     pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
-        (0..count).all(|_| owe_one_more(self, id));
+        (0..count).all(|_| self.asked.owe_one_more(&mut self.objects, id));
         self.asked
             .interests
             .requirement_ref(id)
@@ -117,24 +50,82 @@ impl Core {
         let which = self.asked.interests.refer(id);
         while self.owe_next(which, fx) {}
     }
+
+    /// A requirement has begun, and a request is answered that stands by it still.
+    fn answer_asker(&mut self, asker: &Asker, id: u32, fx: &mut impl Effects) {
+        let &Asker { client, request, joins } = asker;
+        let state = self.asked.clients.get(client);
+        if state.is_none_or(|state| !state.stands_by(request, id)) {
+            return;
+        }
+        let Some((window, until_live)) = joins else {
+            return fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        };
+        self.asked
+            .interests
+            .end_use(&mut self.asked.timers, id, client, request);
+        self.asked
+            .clients
+            .settle_pending(&mut self.asked.timers, client, request);
+        let follow = Follow {
+            window,
+            until_live,
+            ..Follow::default()
+        };
+        if let Err(error) = self.join_group((id, false), client, request, &follow, fx) {
+            self.fail(client, request, &error, fx);
+        }
+    }
 }
 
-/// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
-fn owe_one_more(core: &mut Core, id: u32) -> bool {
-    let Some(beginning) = core
-        .asked
-        .interests
-        .requirement_mut(id)
-        .and_then(|one| one.beginning.as_mut())
-    else {
-        return false;
-    };
-    let (next, newest) = (beginning.left.pop(), beginning.newest);
-    let Some(object) = next else { return false };
-    let was_there = core.objects.was_there(core.asked.timers.now, object, newest);
-    core.asked.interests.weigh_owed_no_more();
-    if was_there {
-        core.asked.owe_from_the_start(&mut core.objects, id, object);
+impl ClientRequests {
+    /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the client has too many requests.
+    pub(in crate::core) fn joins_later(
+        &mut self,
+        (id, is_new): (u32, bool),
+        (client, request): (u32, u64),
+        follow: &Follow<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<bool> {
+        if !is_new || self.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
+            return Ok(false);
+        }
+        self.use_named(id, client, request)?;
+        let asker = Asker {
+            client,
+            request,
+            joins: Some((follow.window, follow.until_live)),
+        };
+        if let Some(beginning) = self
+            .interests
+            .requirement_mut(id)
+            .and_then(|one| one.beginning.as_mut())
+        {
+            beginning.askers.push(asker);
+        }
+        self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+        Ok(true)
     }
-    true
+
+    /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
+    pub(in crate::core) fn owe_one_more(&mut self, objects: &mut ObjectTable, id: u32) -> bool {
+        let Some(beginning) = self
+            .interests
+            .requirement_mut(id)
+            .and_then(|one| one.beginning.as_mut())
+        else {
+            return false;
+        };
+        let (next, newest) = (beginning.left.pop(), beginning.newest);
+        let Some(object) = next else { return false };
+        let was_there = objects.was_there(self.timers.now, object, newest);
+        self.interests.weigh_owed_no_more();
+        if was_there {
+            self.owe_from_the_start(objects, id, object);
+        }
+        true
+    }
 }

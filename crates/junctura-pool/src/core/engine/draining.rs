@@ -10,6 +10,7 @@ use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::engine::drain::Drain;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::Requirement;
@@ -17,57 +18,17 @@ use crate::core::interests::requirement::Requirement;
 /// How many requirements are named that are still owed something.
 const NAMED_MAX: usize = 3;
 
-impl Core {
-    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
-    /// second call can only bring the end forward.
-    pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
-        self.begin(now);
-        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
-        self.follow_up(fx);
-    }
-
-    /// How it has ended, once it has: in good order, or with what was left.
-    #[must_use]
-    pub fn ending(&self) -> Option<&Result<()>> {
-        self.drain.as_ref()?.ending.as_ref()
-    }
-
-    pub(in crate::core) fn drain_for(
-        &mut self,
-        client: u32,
-        request: u64,
-        drain: &body::Drain,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        self.asked.clients.add_pending(client, request, Pending::Drain)?;
-        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
-        if let Some(drain) = &mut self.drain {
-            drain.askers.insert((client, request));
-        }
-        Ok(())
-    }
-
+impl Drain {
     /// Who asked for the end does not wait for it any more. It comes nevertheless.
     pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
-        if let Some(drain) = &mut self.drain {
-            drain.askers.remove(&(client, request));
-        }
-    }
-
-    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
-        let is_first = self.drain.is_none();
-        let drain = self.drain.get_or_insert_default();
-        let until = timeout.map(|time| self.asked.timers.now.saturating_add(time));
-        drain.until = drain.until.into_iter().chain(until).min();
-        if is_first {
-            self.abort_all_bundles(fx);
-            self.refuse_those_who_wait(fx);
-        }
+        self.askers.remove(&(client, request));
     }
 
     /// What a request is told that is not taken any more.
     pub(in crate::core) fn refusal(&self, request: &Request<'_>, is_known: bool) -> Option<Error> {
-        self.drain.as_ref()?;
+        if !self.has_begun {
+            return None;
+        }
         match (request, is_known) {
             (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
             (
@@ -86,9 +47,54 @@ impl Core {
     /// # Errors
     /// `Closed` when what is not there now will not come.
     pub(in crate::core) fn may_come(&self) -> Result<()> {
-        match self.drain {
-            None => Ok(()),
-            Some(_) => Err(draining(Code::Closed)),
+        if self.has_begun {
+            return Err(draining(Code::Closed));
+        }
+        Ok(())
+    }
+
+    /// When it ends at the latest.
+    pub(in crate::core) fn deadline(&self) -> Option<Nanoseconds> {
+        self.until.filter(|_| self.ending.is_none())
+    }
+}
+
+impl Core {
+    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
+    /// second call can only bring the end forward.
+    pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
+        self.begin(now);
+        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
+        self.follow_up(fx);
+    }
+
+    /// How it has ended, once it has: in good order, or with what was left.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Result<()>> {
+        self.drain.ending.as_ref()
+    }
+
+    pub(in crate::core) fn drain_for(
+        &mut self,
+        client: u32,
+        request: u64,
+        drain: &body::Drain,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        self.asked.clients.add_pending(client, request, Pending::Drain)?;
+        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
+        self.drain.askers.insert((client, request));
+        Ok(())
+    }
+
+    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
+        let drain = &mut self.drain;
+        let is_first = !std::mem::replace(&mut drain.has_begun, true);
+        let until = timeout.map(|time| self.asked.timers.now.saturating_add(time));
+        drain.until = drain.until.into_iter().chain(until).min();
+        if is_first {
+            self.abort_all_bundles(fx);
+            self.refuse_those_who_wait(fx);
         }
     }
 
@@ -123,39 +129,31 @@ impl Core {
             for offer in offers {
                 self.asked.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
-                self.answer_syncs(client, offer.syncs, fx);
+                self.asked.answer_syncs(&mut self.deferred, client, offer.syncs, fx);
             }
         }
     }
 
     /// Sees whether it is over, and tells those who wait for that.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
-        let Some(drain) = &self.drain else { return };
+        let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.asked.timers.now);
         if drain.ending.is_none() && self.asked.interests.owed > 0 && !is_late {
             return;
         }
-        let left = drain.ending.is_none().then(|| self.asked.what_is_left());
-        let Some(drain) = &mut self.drain else { return };
-        if let Some(left) = left {
-            drain.ending = Some(left.map_or(Ok(()), Err));
-        }
-        let ending = drain.ending.clone();
+        let ending = drain
+            .ending
+            .get_or_insert_with(|| self.asked.what_is_left().map_or(Ok(()), Err))
+            .clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
             self.asked
                 .clients
                 .settle_pending(&mut self.asked.timers, client, request);
             match &ending {
-                Some(Err(left)) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
-                _ => fx.reply(client, request, &Reply::Done(0)),
+                Err(left) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
+                Ok(()) => fx.reply(client, request, &Reply::Done(0)),
             }
         }
-    }
-
-    /// When it ends at the latest.
-    pub(in crate::core) fn drain_deadline(&self) -> Option<Nanoseconds> {
-        let drain = self.drain.as_ref().filter(|drain| drain.ending.is_none())?;
-        drain.until
     }
 }
 

@@ -42,55 +42,54 @@ const ORDER: [FollowUp; 10] = [
     FollowUp::BreakOnFull,
 ];
 
-impl FollowUp {
-    /// Does one piece of it. Whether there was something to do.
-    fn take_one(self, core: &mut Core, fx: &mut impl Effects) -> bool {
-        match self {
-            Self::HandOut => done(core.asked.interests.stirred.pop().map(|group| core.hand_out(group, fx))),
-            Self::EndRetentionByName => done(core.retention.has_news().then(|| core.let_unneeded_go(fx))),
-            Self::EndBundle => done(
-                core.bundles
-                    .next_abandoned()
-                    .map(|bundle| core.let_the_rest_go(bundle, fx)),
-            ),
-            Self::FinishWithdrawals => {
-                done((!core.withdrawals.unblocked.is_empty()).then(|| core.finish_withdrawals(fx)))
-            }
-            Self::AnswerDurable => done(
-                core.durability
-                    .has_news()
-                    .then(|| core.durability.answer_durables(&mut core.asked, fx)),
-            ),
-            Self::ServeWaiting => done(core.has_memory_come_free().then(|| core.serve_waiting(fx))),
-            Self::Evict => core.make_room(fx),
-            Self::Spill => core.memory.spill(&mut core.objects, &core.asked.interests, fx),
-            Self::EvictFromFile => core.make_room_in_file(fx),
-            Self::BreakOnFull => core.break_on_full(fx),
-        }
-    }
-}
-
 fn done(work: Option<()>) -> bool {
     work.is_some()
 }
 
 impl Core {
+    /// Does one piece of it. Whether there was something to do.
+    fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
+        match next {
+            FollowUp::HandOut => done(self.asked.interests.stirred.pop().map(|group| self.hand_out(group, fx))),
+            FollowUp::EndRetentionByName => done(self.retention.has_news().then(|| self.let_unneeded_go(fx))),
+            FollowUp::EndBundle => done(
+                self.bundles
+                    .next_abandoned()
+                    .map(|bundle| self.let_the_rest_go(bundle, fx)),
+            ),
+            FollowUp::FinishWithdrawals => {
+                done((!self.withdrawals.unblocked.is_empty()).then(|| self.finish_withdrawals(fx)))
+            }
+            FollowUp::AnswerDurable => done(
+                self.durability
+                    .has_news()
+                    .then(|| self.durability.answer_durables(&mut self.asked, fx)),
+            ),
+            FollowUp::ServeWaiting => done(self.has_memory_come_free().then(|| self.serve_waiting(fx))),
+            FollowUp::Evict => self.make_room(fx),
+            FollowUp::Spill => self.memory.spill(&mut self.objects, &self.asked.interests, fx),
+            FollowUp::EvictFromFile => self.make_room_in_file(fx),
+            FollowUp::BreakOnFull => self.break_on_full(fx),
+        }
+    }
+
     /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.deferred
                 .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
-            if !ORDER.into_iter().any(|next| next.take_one(self, fx)) {
+            if !ORDER.into_iter().any(|next| self.take_one(next, fx)) {
                 break;
             }
         }
         self.memory.watch_first_lease(&mut self.asked.timers);
-        self.watch_for_stuck();
+        let is_behind = self.is_behind();
+        self.memory.watch_for_stuck(&mut self.asked, &self.objects, is_behind);
         self.memory.watch_for_room(&mut self.asked.timers);
-        if self.drain.is_none() && self.components.are_gone() {
+        if !self.drain.has_begun && self.components.are_gone() {
             self.begin_to_drain(None, fx);
         }
-        if self.drain.is_some() {
+        if self.drain.has_begun {
             self.end_if_drained(fx);
         }
     }

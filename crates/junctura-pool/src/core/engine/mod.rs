@@ -34,7 +34,7 @@ pub struct Core {
     pub(in crate::core) memory: PayloadMemory,
     pub(in crate::core) withdrawals: Withdrawals,
     pub(in crate::core) deferred: DeferredWork,
-    pub(in crate::core) drain: Option<Drain>,
+    pub(in crate::core) drain: Drain,
     pub(in crate::core) bundles: Bundles,
     pub(in crate::core) durability: Durability,
     pub(in crate::core) retention: RetentionByName,
@@ -71,7 +71,7 @@ impl Core {
             memory: PayloadMemory::new(&config),
             withdrawals: Withdrawals::default(),
             deferred: DeferredWork::default(),
-            drain: None,
+            drain: Drain::default(),
             bundles: Bundles::new(&config),
             durability: Durability::default(),
             retention: RetentionByName::of_schemas(&config.schemas)?,
@@ -130,12 +130,14 @@ impl Core {
         while let Some(due) = self.asked.timers.take_due() {
             match due {
                 Timer::Demand { client, request } => {
-                    self.asked
-                        .demand_timed_out(&mut self.objects, &mut self.deferred, client, request, fx);
+                    self.asked.demand_timed_out(client, request, fx);
                 }
                 Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
-                Timer::FirstLease => self.put_first_lease_last(),
-                Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
+                Timer::FirstLease => self.memory.put_first_lease_last(&mut self.asked.clients),
+                Timer::Withdrawal(id) => {
+                    self.withdrawals
+                        .withdrawal_timed_out(&mut self.asked, &mut self.objects, id as usize, fx);
+                }
                 Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
                 Timer::Durable { client, number } => {
                     self.durability.durable_timed_out(&mut self.asked, client, number, fx);
@@ -176,7 +178,7 @@ impl Core {
             .next()
             .into_iter()
             .chain(self.objects.expiries.next())
-            .chain(self.drain_deadline())
+            .chain(self.drain.deadline())
             .chain(self.objects.tombstones.next_expiry(self.config.tombstone_age))
             .chain(self.bundles.next_past_bundle())
             .min()

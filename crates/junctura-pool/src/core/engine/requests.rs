@@ -15,7 +15,7 @@ impl Core {
             return;
         };
         let known = state.is_known();
-        if let Some(refusal) = self.refusal(&request, known) {
+        if let Some(refusal) = self.drain.refusal(&request, known) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
@@ -41,9 +41,12 @@ impl Core {
             (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
             (Request::Seal(which), _) => self.seal(client, number, which, fx),
             (Request::Abort(which), _) => self.abort(client, number, which, fx),
-            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
-            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
-            (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Bundles(bundles), _) => self.bundles.list_bundles(&self.asked, client, number, &bundles, fx),
+            (Request::Consumers(consumers), _) => {
+                self.retention
+                    .number_consumers(&mut self.asked, client, number, &consumers, fx)
+            }
+            (Request::Sync, _) => self.asked.sync(&mut self.deferred, client, number, fx),
             (Request::Pack(_), _) => {
                 let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
                 Err(Error::new(Code::Unsupported, "pack", cause))
@@ -51,7 +54,7 @@ impl Core {
             (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
             (Request::Release(holdings), _) => self.release(client, holdings, fx),
             (Request::Lease(lease), _) => self.lease(client, number, &lease, fx),
-            (Request::Return(segment), _) => self.give_back(client, segment, fx),
+            (Request::Return(segment), _) => self.memory.give_back(&mut self.asked.clients, client, segment, fx),
             (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
             (Request::Cancel(which), _) => {
                 self.cancel(client, which, fx);
@@ -59,7 +62,7 @@ impl Core {
             }
             (Request::List(list), _) => self.list(client, number, &list, fx),
             (Request::More(which), _) => {
-                self.more(client, which, fx);
+                self.asked.clients.more(&mut self.objects, client, which, fx);
                 return;
             }
             (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
@@ -112,7 +115,7 @@ impl Core {
                 true
             }
             Some(Pending::Drain) => {
-                self.forget_asker(client, which);
+                self.drain.forget_asker(client, which);
                 true
             }
             Some(Pending::Sync) => {
@@ -141,7 +144,7 @@ impl Core {
             Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => self.asked.interests.end_use(&mut self.asked.timers, id, client, which),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
-            Some(Pending::List(_)) => self.drop_list(client, which),
+            Some(Pending::List(_)) => self.asked.clients.drop_list(&mut self.objects, client, which),
             _ => {
                 return Err(Error::new(
                     Code::NotFound,

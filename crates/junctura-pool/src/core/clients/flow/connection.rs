@@ -220,8 +220,8 @@ impl Core {
                 .end_use(&mut self.asked.timers, id, client, request),
             Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self.withdrawals.drop_withdrawal(&mut self.objects, id),
-            Some(Pending::List(_)) => self.drop_list(client, request),
-            Some(Pending::Drain) => self.forget_asker(client, request),
+            Some(Pending::List(_)) => self.asked.clients.drop_list(&mut self.objects, client, request),
+            Some(Pending::Drain) => self.drain.forget_asker(client, request),
             Some(&Pending::Durable(awaits)) => self.durability.forget(client, request, awaits),
             Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}

@@ -10,86 +10,21 @@ use crate::core::bundles::staged_flag;
 use crate::core::clients::client::{Held, Via};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::object::{Place, Until};
+use crate::core::objects::table::ObjectTable;
+
+/// That an object is given to a client.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Delivery {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) object: u32,
+    pub(in crate::core) flags: u16,
+    pub(in crate::core) via: Option<Via>,
+}
 
 impl Core {
-    /// Gives an object to a client, which holds it from now on.
-    pub(in crate::core) fn deliver(
-        &mut self,
-        client: u32,
-        request: u64,
-        id: u32,
-        flags: u16,
-        via: Option<Via>,
-        fx: &mut impl Effects,
-    ) {
-        let mut flags = flags;
-        if let Some(requirement) = self.asked.interests.still(via.and_then(|via| via.requirement)) {
-            let from_queue = via.is_some_and(|via| via.follow.is_some());
-            if self
-                .asked
-                .interests
-                .mark_in_flight(&self.objects, &mut self.asked.timers, requirement, id, from_queue)
-            {
-                flags |= fixed::REDELIVERED;
-            }
-        }
-        let Some(state) = self.asked.clients.get_mut(client) else {
-            return;
-        };
-        let object = &mut self.objects[id];
-        let holding = state.held.insert(Held {
-            object: id,
-            sequence: object.sequence,
-            via,
-        }) as u32;
-        state.delivered += 1;
-        object.holders += 1;
-        self.asked.count.delivered += 1;
-        self.asked.count.delivered_bytes += object.length;
-        let (segment, slot, place_flag) = match object.place {
-            Place::Slot { segment, slot } => {
-                if state.segments.insert(segment)
-                    && let Some(grant) = self.memory.ledger.grant(segment)
-                {
-                    self.memory.mapping.entry(segment).or_default().insert(client);
-                    fx.reply_segment(client, 0, segment_head(grant, false));
-                }
-                (segment, slot, 0)
-            }
-            Place::File { at } => {
-                if state.segments.insert(fixed::FILE_TIER) {
-                    fx.reply_segment(client, 0, SegmentHead::default());
-                }
-                ((at >> 32) as u32, at as u32, fixed::SPILLED)
-            }
-            Place::Inline | Place::Freed => (0, 0, fixed::INLINE),
-        };
-        let checksum_flag = if object.checksum.is_some() { fixed::CHECKSUM } else { 0 };
-        let head = DeliveredHead {
-            sequence: object.sequence.into(),
-            schema: object.schema.into(),
-            flags: (flags | place_flag | checksum_flag | staged_flag(object.sequence)).into(),
-            record_length: (object.record.len() as u32).into(),
-            checksum: object.checksum.unwrap_or(0).into(),
-            producer: object.producer.into(),
-            segment: segment.into(),
-            slot: slot.into(),
-            length: object.length.into(),
-            holding: holding.into(),
-            rest: object.rest.into(),
-        };
-        fx.reply(
-            client,
-            request,
-            &Reply::Delivered {
-                head,
-                record: &object.record,
-                inline: &object.inline,
-            },
-        );
-    }
-
     pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
         let mut wrong = None;
         self.memory.freed.gathers = true;
@@ -161,6 +96,86 @@ impl ClientRequests {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
+    }
+
+    /// Gives an object to a client, which holds it from now on.
+    pub(in crate::core) fn deliver(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        delivery: Delivery,
+        fx: &mut impl Effects,
+    ) {
+        let Delivery {
+            client,
+            request,
+            object: id,
+            mut flags,
+            via,
+        } = delivery;
+        if let Some(requirement) = self.interests.still(via.and_then(|via| via.requirement)) {
+            let from_queue = via.is_some_and(|via| via.follow.is_some());
+            if self
+                .interests
+                .mark_in_flight(objects, &mut self.timers, requirement, id, from_queue)
+            {
+                flags |= fixed::REDELIVERED;
+            }
+        }
+        let Some(state) = self.clients.get_mut(client) else {
+            return;
+        };
+        let object = &mut objects[id];
+        let holding = state.held.insert(Held {
+            object: id,
+            sequence: object.sequence,
+            via,
+        }) as u32;
+        state.delivered += 1;
+        object.holders += 1;
+        self.count.delivered += 1;
+        self.count.delivered_bytes += object.length;
+        let (segment, slot, place_flag) = match object.place {
+            Place::Slot { segment, slot } => {
+                if state.segments.insert(segment)
+                    && let Some(grant) = memory.ledger.grant(segment)
+                {
+                    memory.mapping.entry(segment).or_default().insert(client);
+                    fx.reply_segment(client, 0, segment_head(grant, false));
+                }
+                (segment, slot, 0)
+            }
+            Place::File { at } => {
+                if state.segments.insert(fixed::FILE_TIER) {
+                    fx.reply_segment(client, 0, SegmentHead::default());
+                }
+                ((at >> 32) as u32, at as u32, fixed::SPILLED)
+            }
+            Place::Inline | Place::Freed => (0, 0, fixed::INLINE),
+        };
+        let checksum_flag = if object.checksum.is_some() { fixed::CHECKSUM } else { 0 };
+        let head = DeliveredHead {
+            sequence: object.sequence.into(),
+            schema: object.schema.into(),
+            flags: (flags | place_flag | checksum_flag | staged_flag(object.sequence)).into(),
+            record_length: (object.record.len() as u32).into(),
+            checksum: object.checksum.unwrap_or(0).into(),
+            producer: object.producer.into(),
+            segment: segment.into(),
+            slot: slot.into(),
+            length: object.length.into(),
+            holding: holding.into(),
+            rest: object.rest.into(),
+        };
+        fx.reply(
+            client,
+            request,
+            &Reply::Delivered {
+                head,
+                record: &object.record,
+                inline: &object.inline,
+            },
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! The numbers of this moment, gathered from all parts.
 
+use crate::Config;
 use crate::core::clients::stat::{
     BrokenStat, DrainStat, GroupStat, InterestsStat, MemberStat, ObjectsStat, RequirementStat, SchemaStat, Stat, Totals,
 };
@@ -75,7 +76,7 @@ impl Core {
                 owed: self.asked.interests.owed as u64,
                 withdrawals: self.withdrawals.table.len() as u64,
             },
-            draining: self.drain.as_ref().map(|_| DrainStat {
+            draining: self.drain.has_begun.then(|| DrainStat {
                 owed: self
                     .asked
                     .interests
@@ -96,20 +97,11 @@ impl Core {
                 .broken_stats(&self.asked.clients, &self.asked.timers),
             clients_connected: self.asked.clients.table.len() as u64,
             clients: self.asked.clients.client_stats(&self.memory.ledger),
-            schemas: self.schema_stats(),
+            schemas: schema_stats(&self.config),
             record_budget_bytes: self.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),
             server: None,
         }
-    }
-
-    fn schema_stats(&self) -> Vec<SchemaStat> {
-        let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
-            name: schema.name().to_owned(),
-            generation: schema.generation(),
-            fingerprint: schema.fingerprint().to_string(),
-        };
-        self.config.schemas.iter().map(describe).collect()
     }
 }
 
@@ -212,4 +204,13 @@ impl InterestTable {
 
 fn shown_selector(requirement: &Requirement) -> String {
     requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
+}
+
+fn schema_stats(config: &Config) -> Vec<SchemaStat> {
+    let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
+        name: schema.name().to_owned(),
+        generation: schema.generation(),
+        fingerprint: schema.fingerprint().to_string(),
+    };
+    config.schemas.iter().map(describe).collect()
 }

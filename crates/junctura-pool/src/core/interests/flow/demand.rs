@@ -1,17 +1,19 @@
 //! Demands: one object, now or when it appears.
 
+use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::body::{Demand, Failure};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via, milliseconds};
+use crate::core::clients::flow::deliver::Delivery;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::interest::{Aim, Interest};
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -48,47 +50,24 @@ impl Core {
             self.end_beginning(requirement, fx);
             self.asked.note_progress(requirement, fx);
         }
-        let (found, selectors, subject) = match self.asked.interests.aim(&demand.target)? {
-            Aim::Key {
-                identity,
-                text,
-                selectors,
-            } => {
-                self.see_off_key(identity, fx);
-                let staged = if demand.incomplete {
-                    self.bundles.staged_of(identity)
-                } else {
-                    None
-                };
-                let found = match self.objects.look_up(identity, &text) {
-                    Ok(Some(id)) => Some(id),
-                    Err(gone) if staged.is_none() => return Err(gone),
-                    Ok(None) | Err(_) => staged,
-                };
-                if found.is_none() {
-                    self.refuse_declined(client, identity, &text, fx)?;
-                }
-                (found, selectors, text)
-            }
-            Aim::Selectors(selectors) => {
-                let text = selectors.text().to_owned();
-                let sight = self.sight();
-                let newest = self.objects.newest_match(&mut self.asked.clients, sight, &selectors);
-                let staged = || {
-                    demand
-                        .incomplete
-                        .then(|| self.bundles.staged_matches(&self.objects, &selectors).pop())
-                        .flatten()
-                };
-                (newest.or_else(staged), selectors, text)
-            }
-        };
+        let (found, selectors, subject) = self.find_demanded(client, demand, fx)?;
         if let Some(id) = found {
             let via = requirement.map(|id| Via {
                 follow: None,
                 requirement: Some(self.asked.interests.refer(id)),
             });
-            self.deliver(client, request, id, 0, via, fx);
+            self.asked.deliver(
+                &mut self.objects,
+                &mut self.memory,
+                Delivery {
+                    client,
+                    request,
+                    object: id,
+                    flags: 0,
+                    via,
+                },
+                fx,
+            );
             return Ok(());
         }
         if demand.timeout_ms == Some(0) {
@@ -98,7 +77,7 @@ impl Core {
                 "nothing of this is in the pool now",
             ));
         }
-        self.may_come()?;
+        self.drain.may_come()?;
         let waiting = Waiting {
             client,
             request,
@@ -119,32 +98,53 @@ impl Core {
         Ok(())
     }
 
-    pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        let Some(Interest::Demand(waiting)) = self.asked.interests.get(id) else {
-            return;
-        };
-        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
-        self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
-        self.asked
-            .clients
-            .settle_pending(&mut self.asked.timers, client, request);
-        let via = self.asked.interests.still(requirement).map(|_| Via {
-            follow: None,
-            requirement,
-        });
-        self.deliver(client, request, object, 0, via, fx);
+    /// The object that a demand asks for, if it is there, what it matches, and its text.
+    fn find_demanded(
+        &mut self,
+        client: u32,
+        demand: &Demand<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<(Option<u32>, SelectorSet, String)> {
+        match self.asked.interests.aim(&demand.target)? {
+            Aim::Key {
+                identity,
+                text,
+                selectors,
+            } => {
+                self.see_off_key(identity, fx);
+                let staged = if demand.incomplete {
+                    self.bundles.staged_of(identity)
+                } else {
+                    None
+                };
+                let found = match self.objects.look_up(identity, &text) {
+                    Ok(Some(id)) => Some(id),
+                    Err(gone) if staged.is_none() => return Err(gone),
+                    Ok(None) | Err(_) => staged,
+                };
+                if found.is_none() {
+                    self.refuse_declined(client, identity, &text, fx)?;
+                }
+                Ok((found, selectors, text))
+            }
+            Aim::Selectors(selectors) => {
+                let text = selectors.text().to_owned();
+                let sight = self.sight();
+                let newest = self.objects.newest_match(&mut self.asked.clients, sight, &selectors);
+                let staged = || {
+                    demand
+                        .incomplete
+                        .then(|| self.bundles.staged_matches(&self.objects, &selectors).pop())
+                        .flatten()
+                };
+                Ok((newest.or_else(staged), selectors, text))
+            }
+        }
     }
 }
 
 impl ClientRequests {
-    pub(in crate::core) fn demand_timed_out(
-        &mut self,
-        objects: &mut ObjectTable,
-        deferred: &mut DeferredWork,
-        client: u32,
-        request: u64,
-        fx: &mut impl Effects,
-    ) {
+    pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
             return;
         };
@@ -153,8 +153,41 @@ impl ClientRequests {
             return;
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
-        self.drop_interest(objects, deferred, id);
+        _ = self.end_interest(id);
         self.clients.settle_pending(&mut self.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+
+    pub(in crate::core) fn demand_meets(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+            return;
+        };
+        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
+        // A demand has no queue.
+        _ = self.end_interest(id);
+        self.clients.settle_pending(&mut self.timers, client, request);
+        let via = self.interests.still(requirement).map(|_| Via {
+            follow: None,
+            requirement,
+        });
+        self.deliver(
+            objects,
+            memory,
+            Delivery {
+                client,
+                request,
+                object,
+                flags: 0,
+                via,
+            },
+            fx,
+        );
     }
 }

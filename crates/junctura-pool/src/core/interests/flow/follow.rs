@@ -10,10 +10,10 @@ use junctura_wire::fixed;
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::flow::deliver::Delivery;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::Counters;
 use crate::core::deferred::DeferredWork;
-use crate::core::deferred::beginning::Beginning;
 use crate::core::engine::Core;
 use crate::core::interests::follow::{Following, Next};
 use crate::core::interests::interest::Interest;
@@ -39,7 +39,7 @@ impl Core {
         let selectors = self.asked.interests.selectors(&follow.selector)?;
         let sorting = self.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
-            if Beginning::joins_later(self, group, (client, request), follow, fx)? {
+            if self.asked.joins_later(group, (client, request), follow, fx)? {
                 return Ok(());
             }
             self.end_beginning(group.0, fx);
@@ -267,7 +267,18 @@ impl Core {
                 requirement: via_requirement.map(|requirement| self.asked.interests.refer(requirement)),
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
-            self.deliver(client, request, object, flags, Some(via), fx);
+            self.asked.deliver(
+                &mut self.objects,
+                &mut self.memory,
+                Delivery {
+                    client,
+                    request,
+                    object,
+                    flags,
+                    via: Some(via),
+                },
+                fx,
+            );
             self.objects[object].watchers -= 1;
         }
         self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);

@@ -7,6 +7,7 @@ use junctura_wire::fixed;
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::flow::deliver::Delivery;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
@@ -15,6 +16,7 @@ use crate::core::interests::follow::Following;
 use crate::core::interests::group::Member;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::Requirement;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::weight::INTEREST_BYTES;
 use crate::core::objects::table::ObjectTable;
 
@@ -63,7 +65,7 @@ impl Core {
         {
             asked.bounds = standing.bounds;
         } else {
-            self.may_come()?;
+            self.drain.may_come()?;
             self.asked.clients.may_be_member(client, &asked)?;
         }
         self.find_or_file(client, request, name, asked)
@@ -118,30 +120,6 @@ impl Core {
         Ok(())
     }
 
-    /// A new object: straight to a member with room, or to those that wait.
-    pub(in crate::core) fn group_meets(&mut self, id: u32, sequence: u64, object: u32, fx: &mut impl Effects) {
-        let nothing_waits = self
-            .asked
-            .interests
-            .group_ref(id)
-            .is_some_and(|group| group.waiting.is_empty());
-        match self
-            .asked
-            .interests
-            .next_member(&mut self.asked.clients, id)
-            .filter(|_| nothing_waits)
-        {
-            Some(member) => self.hand_to(id, member, object, fx),
-            None => {
-                _ = self
-                    .asked
-                    .interests
-                    .group_mut(id)
-                    .map(|group| group.waiting.insert(sequence));
-            }
-        }
-    }
-
     /// Gives what waits to members, as long as one has room.
     pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
         while self.deferred.may_deliver(id) {
@@ -179,31 +157,9 @@ impl Core {
             {
                 continue;
             }
-            self.hand_to(id, member, object, fx);
+            self.asked
+                .hand_to(&mut self.objects, &mut self.memory, id, member, object, fx);
         }
-    }
-
-    fn hand_to(&mut self, id: u32, follow: u32, object: u32, fx: &mut impl Effects) {
-        self.asked.interests.unseat(follow);
-        let Some(group) = self.asked.interests.group_mut(id) else {
-            return;
-        };
-        group.turns += 1;
-        let turn = group.turns;
-        let Some(following) = self.asked.interests.following(follow) else {
-            return;
-        };
-        following.in_flight += 1;
-        let (client, request) = (following.client, following.request);
-        let Some(member) = &mut following.member else { return };
-        member.turn = turn;
-        let flags = if member.is_live { 0 } else { fixed::FIRST_PHASE };
-        self.asked.interests.seat(follow);
-        let via = Via {
-            follow: Some(self.asked.interests.refer(follow)),
-            requirement: Some(self.asked.interests.refer(id)),
-        };
-        self.deliver(client, request, object, flags, Some(via), fx);
     }
 
     /// A member has released something, and may be given more.
@@ -233,6 +189,74 @@ impl ClientRequests {
                 self.go_live(objects, deferred, follow, fx);
             }
         }
+    }
+
+    /// A new object: straight to a member with room, or to those that wait.
+    pub(in crate::core) fn group_meets(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        sequence: u64,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
+        let nothing_waits = self
+            .interests
+            .group_ref(id)
+            .is_some_and(|group| group.waiting.is_empty());
+        match self
+            .interests
+            .next_member(&mut self.clients, id)
+            .filter(|_| nothing_waits)
+        {
+            Some(member) => self.hand_to(objects, memory, id, member, object, fx),
+            None => {
+                _ = self.interests.group_mut(id).map(|group| group.waiting.insert(sequence));
+            }
+        }
+    }
+
+    pub(in crate::core) fn hand_to(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        follow: u32,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
+        self.interests.unseat(follow);
+        let Some(group) = self.interests.group_mut(id) else {
+            return;
+        };
+        group.turns += 1;
+        let turn = group.turns;
+        let Some(following) = self.interests.following(follow) else {
+            return;
+        };
+        following.in_flight += 1;
+        let (client, request) = (following.client, following.request);
+        let Some(member) = &mut following.member else { return };
+        member.turn = turn;
+        let flags = if member.is_live { 0 } else { fixed::FIRST_PHASE };
+        self.interests.seat(follow);
+        let via = Via {
+            follow: Some(self.interests.refer(follow)),
+            requirement: Some(self.interests.refer(id)),
+        };
+        self.deliver(
+            objects,
+            memory,
+            Delivery {
+                client,
+                request,
+                object,
+                flags,
+                via: Some(via),
+            },
+            fx,
+        );
     }
 }
 

@@ -25,7 +25,10 @@ impl Core {
             Some(Interest::Follow(_)) => self.follow_meets(interest, object, fx),
             Some(Interest::Subscription(_)) => self.asked.tell_subscription(&self.objects, interest, object, event, fx),
             Some(Interest::Requirement(_)) => self.requirement_meets(interest, object, fx),
-            Some(Interest::Demand(_)) => self.demand_meets(interest, object, fx),
+            Some(Interest::Demand(_)) => {
+                self.asked
+                    .demand_meets(&mut self.objects, &mut self.memory, interest, object, fx);
+            }
             None => {}
         }
     }

@@ -107,7 +107,8 @@ impl Core {
             .interests
             .owe(&mut self.objects, &self.asked.timers, id, object);
         if self.asked.interests.group_ref(id).is_some() {
-            self.group_meets(id, sequence, object, fx);
+            self.asked
+                .group_meets(&mut self.objects, &mut self.memory, id, sequence, object, fx);
         } else if let Some(reader) = self.asked.interests.reader_that_takes(id) {
             self.follow_meets(reader, object, fx);
         }
@@ -252,7 +253,7 @@ impl Core {
         self.asked.interests.requirements.remove(id);
         // Offers that wait for what is owed may be owed to one less.
         self.memory.came_free |= !self.memory.stalled.is_empty();
-        self.watch_no_more(id);
+        self.asked.watch_no_more(&mut self.memory, id);
         self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
         count as u64
     }

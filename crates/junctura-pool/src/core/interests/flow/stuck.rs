@@ -11,7 +11,9 @@ use crate::core::interests::interest::Interest;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::{Requirement, Whose};
 use crate::core::interests::stuck::Broken;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
+use crate::core::objects::table::ObjectTable;
 use crate::{BrokenRequirement, Effects};
 
 /// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
@@ -21,34 +23,6 @@ const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 const LOOK: u64 = u64::MAX;
 
 impl Core {
-    pub(in crate::core) fn watch_no_more(&mut self, id: u32) {
-        self.asked.interests.breakers.on_full.remove(id);
-        self.asked.interests.breakers.over_quota.remove(id);
-        if self.asked.interests.requirements.is_empty() {
-            self.asked.timers.cancel(NOBODY, LOOK);
-            self.memory.watch.looks = None;
-        }
-    }
-
-    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
-    /// a store has.
-    fn somebody_waits_in_vain(&self) -> bool {
-        self.memory.somebody_waits_for_memory()
-            && !self.memory.is_spilling()
-            && !self.is_behind()
-            && !self.memory.eviction.has_spare()
-    }
-
-    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
-    fn somebody_lacks(&self, shortage: Shortage) -> bool {
-        let waits_in_vain = || self.memory.stalled.wait_for(shortage) && !self.is_behind();
-        match shortage {
-            Shortage::Payload => self.somebody_waits_in_vain(),
-            Shortage::Records => waits_in_vain() && !self.memory.eviction.has_spare(),
-            Shortage::Owed => waits_in_vain(),
-        }
-    }
-
     /// Breaks one requirement that is made to break, if it is time to.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
         while let Some(id) = self.asked.interests.breakers.over_quota.pop_last() {
@@ -63,7 +37,8 @@ impl Core {
                 return true;
             }
         }
-        let is_full = self.somebody_waits_in_vain() || self.somebody_lacks(Shortage::Records);
+        let is_full = self.memory.somebody_waits_in_vain(self.is_behind())
+            || self.memory.somebody_lacks(self.is_behind(), Shortage::Records);
         if self.asked.interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
@@ -78,71 +53,11 @@ impl Core {
         true
     }
 
-    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
-    pub(in crate::core) fn watch_for_stuck(&mut self) {
-        if self.memory.somebody_waits_for_memory() {
-            if self.memory.watch.waits_since.is_none() {
-                self.memory.watch.waits_since = Some(self.asked.timers.now);
-                // What clients sent while nobody waited says nothing of what they have read since.
-                for recall in self.memory.recalled.values_mut() {
-                    recall.heard = None;
-                }
-            }
-        } else {
-            self.memory.watch.waits_since = None;
-        }
-        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
-        if self.memory.watch.looks.is_some() || lacks == [None; 3] {
-            return;
-        }
-        let keeps_nothing = |one: &Requirement| {
-            lacks
-                .into_iter()
-                .flatten()
-                .all(|lack| one.kept_of(&self.objects, lack) == 0)
-        };
-        let whole = self
-            .asked
-            .interests
-            .requirements
-            .iter()
-            .filter_map(|id| self.asked.interests.requirement_ref(id));
-        let next = whole
-            .filter(|one| one.broken.is_none())
-            .map(|one| {
-                let is_owed = one.owed_len() > 0;
-                let since = if is_owed { one.progress } else { self.asked.timers.now };
-                let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= self.asked.timers.now && keeps_nothing(one) {
-                    self.asked.timers.now + LOOK_AGAIN
-                } else {
-                    at
-                }
-            })
-            .min();
-        let hoarders = self
-            .memory
-            .recalled
-            .iter()
-            .map(|(&client, recall)| self.memory.hoards_until(client, recall));
-        let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
-            if at > self.asked.timers.now {
-                at
-            } else {
-                self.asked.timers.now + LOOK_AGAIN
-            }
-        });
-        if let Some(at) = next.into_iter().chain(hoarders).min() {
-            self.memory.watch.looks = Some(at);
-            self.asked.timers.set(at, NOBODY, LOOK, Timer::Stuck);
-        }
-    }
-
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.memory.watch.looks = None;
         for shortage in Shortage::ALL {
-            while self.somebody_lacks(shortage)
+            while self.memory.somebody_lacks(self.is_behind(), shortage)
                 && let Some(id) = self
                     .asked
                     .interests
@@ -166,7 +81,7 @@ impl Core {
                 self.follow_up(fx);
             }
         }
-        while self.somebody_waits_in_vain()
+        while self.memory.somebody_waits_in_vain(self.is_behind())
             && let Some(client) = self.memory.hoarder(&self.asked.timers)
         {
             let since = self
@@ -212,6 +127,82 @@ impl Core {
         for &object in &waiting {
             self.no_longer_owed(id, object);
             self.settle_in_turn(object, fx);
+        }
+    }
+}
+
+impl PayloadMemory {
+    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
+    /// a store has.
+    pub(in crate::core) fn somebody_waits_in_vain(&self, is_behind: bool) -> bool {
+        self.somebody_waits_for_memory() && !self.is_spilling() && !is_behind && !self.eviction.has_spare()
+    }
+
+    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
+    pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: Shortage) -> bool {
+        let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
+        match shortage {
+            Shortage::Payload => self.somebody_waits_in_vain(is_behind),
+            Shortage::Records => waits_in_vain() && !self.eviction.has_spare(),
+            Shortage::Owed => waits_in_vain(),
+        }
+    }
+
+    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
+    pub(in crate::core) fn watch_for_stuck(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        is_behind: bool,
+    ) {
+        if self.somebody_waits_for_memory() {
+            if self.watch.waits_since.is_none() {
+                self.watch.waits_since = Some(asked.timers.now);
+                // What clients sent while nobody waited says nothing of what they have read since.
+                for recall in self.recalled.values_mut() {
+                    recall.heard = None;
+                }
+            }
+        } else {
+            self.watch.waits_since = None;
+        }
+        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(is_behind, shortage).then_some(shortage));
+        if self.watch.looks.is_some() || lacks == [None; 3] {
+            return;
+        }
+        let keeps_nothing = |one: &Requirement| lacks.into_iter().flatten().all(|lack| one.kept_of(objects, lack) == 0);
+        let whole = asked
+            .interests
+            .requirements
+            .iter()
+            .filter_map(|id| asked.interests.requirement_ref(id));
+        let next = whole
+            .filter(|one| one.broken.is_none())
+            .map(|one| {
+                let is_owed = one.owed_len() > 0;
+                let since = if is_owed { one.progress } else { asked.timers.now };
+                let at = since.saturating_add(one.bounds.stuck_after);
+                if at <= asked.timers.now && keeps_nothing(one) {
+                    asked.timers.now + LOOK_AGAIN
+                } else {
+                    at
+                }
+            })
+            .min();
+        let hoarders = self
+            .recalled
+            .iter()
+            .map(|(&client, recall)| self.hoards_until(client, recall));
+        let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
+            if at > asked.timers.now {
+                at
+            } else {
+                asked.timers.now + LOOK_AGAIN
+            }
+        });
+        if let Some(at) = next.into_iter().chain(hoarders).min() {
+            self.watch.looks = Some(at);
+            asked.timers.set(at, NOBODY, LOOK, Timer::Stuck);
         }
     }
 }
@@ -263,6 +254,15 @@ impl ClientRequests {
         requirement.progress = now;
         if requirement.broken.take().is_some() {
             self.tell_lost(id, fx);
+        }
+    }
+
+    pub(in crate::core) fn watch_no_more(&mut self, memory: &mut PayloadMemory, id: u32) {
+        self.interests.breakers.on_full.remove(id);
+        self.interests.breakers.over_quota.remove(id);
+        if self.interests.requirements.is_empty() {
+            self.timers.cancel(NOBODY, LOOK);
+            memory.watch.looks = None;
         }
     }
 }

@@ -6,11 +6,16 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Lease};
 
 use crate::Effects;
+use crate::core::bundles::Bundles;
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::clients::flow::deliver::segment_head;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::memory::lease_queue::WaitingLease;
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     pub(in crate::core) fn lease(
@@ -83,17 +88,10 @@ impl Core {
         Ok(Some(grant.bytes))
     }
 
-    pub(in crate::core) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
-        self.memory.ledger.give_back(client, segment)?;
-        self.memory.recalled.remove(&client);
-        self.memory.drop_segment(&mut self.asked.clients, segment, fx);
-        self.memory.came_free = true;
-        Ok(())
-    }
-
     /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
     pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
-        self.refuse_leases_in_vain(fx);
+        self.memory
+            .refuse_leases_in_vain(&mut self.asked, &self.objects, &self.bundles, fx);
         while let Some(first) = self.memory.waiting_leases.first() {
             if self.serve_lease(first, fx).is_some() {
                 continue;
@@ -125,38 +123,6 @@ impl Core {
             .clients
             .settle_pending(&mut self.asked.timers, client, request);
         Some(bytes)
-    }
-
-    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
-    pub(in crate::core) fn put_first_lease_last(&mut self) {
-        if self.memory.waiting_leases.may_be_passed() {
-            // It is another one.
-            return;
-        }
-        if let Some(turn) = self.memory.waiting_leases.put_first_last()
-            && let Some(lease) = self.memory.waiting_leases.get(turn)
-            && let Some(state) = self.asked.clients.get_mut(lease.client)
-        {
-            state.pending.insert(lease.request, Pending::Lease(turn));
-            self.memory.came_free = true;
-        }
-    }
-
-    /// Leases for members of bundles wait no more when only bundles fill the memory.
-    fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
-        let in_vain = self.memory.waiting_leases.staged().filter_map(|(turn, lease)| {
-            let full = self
-                .bundles
-                .segments_filled_by_bundles(&self.objects, &self.memory, lease.payload_bytes)?;
-            Some((turn, lease.client, lease.request, full))
-        });
-        for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
-            self.memory.waiting_leases.remove(turn);
-            self.asked
-                .clients
-                .settle_pending(&mut self.asked.timers, client, request);
-            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
-        }
     }
 
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
@@ -207,9 +173,59 @@ impl Core {
         let cause = format!(
             "{}{tier}{}{}",
             described.cause(),
-            self.full_besides(),
+            self.asked.full_besides(&self.objects),
             self.retention.kept_for_those_absent()
         );
         Error::new(Code::PoolFull, described.subject(), cause)
+    }
+}
+
+impl PayloadMemory {
+    pub(in crate::core) fn give_back(
+        &mut self,
+        clients: &mut ClientTable,
+        client: u32,
+        segment: u32,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        self.ledger.give_back(client, segment)?;
+        self.recalled.remove(&client);
+        self.drop_segment(clients, segment, fx);
+        self.came_free = true;
+        Ok(())
+    }
+
+    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
+    pub(in crate::core) fn put_first_lease_last(&mut self, clients: &mut ClientTable) {
+        if self.waiting_leases.may_be_passed() {
+            // It is another one.
+            return;
+        }
+        if let Some(turn) = self.waiting_leases.put_first_last()
+            && let Some(lease) = self.waiting_leases.get(turn)
+            && let Some(state) = clients.get_mut(lease.client)
+        {
+            state.pending.insert(lease.request, Pending::Lease(turn));
+            self.came_free = true;
+        }
+    }
+
+    /// Leases for members of bundles wait no more when only bundles fill the memory.
+    pub(in crate::core) fn refuse_leases_in_vain(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        bundles: &Bundles,
+        fx: &mut impl Effects,
+    ) {
+        let in_vain = self.waiting_leases.staged().filter_map(|(turn, lease)| {
+            let full = bundles.segments_filled_by_bundles(objects, self, lease.payload_bytes)?;
+            Some((turn, lease.client, lease.request, full))
+        });
+        for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
+            self.waiting_leases.remove(turn);
+            asked.clients.settle_pending(&mut asked.timers, client, request);
+            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
+        }
     }
 }

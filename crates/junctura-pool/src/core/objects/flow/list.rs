@@ -10,6 +10,7 @@ use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::Pending;
 use crate::core::clients::listing::Listing;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::objects::object::Place;
 use crate::core::objects::table::ObjectTable;
@@ -61,23 +62,31 @@ impl Core {
                 self.objects[object].watchers += 1;
             }
         }
-        self.more(client, request, fx);
+        self.asked.clients.more(&mut self.objects, client, request, fx);
         Ok(())
     }
+}
 
-    pub(in crate::core) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        if let Some(mut listing) = self.asked.clients.take_listing(client, request) {
-            self.objects.send_page(client, request, &mut listing, fx);
-            self.asked.clients.put_listing(client, request, listing);
+impl ClientTable {
+    pub(in crate::core) fn more(
+        &mut self,
+        objects: &mut ObjectTable,
+        client: u32,
+        request: u64,
+        fx: &mut impl Effects,
+    ) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            objects.send_page(client, request, &mut listing, fx);
+            self.put_listing(client, request, listing);
         }
     }
 
     /// Ends a list early. Its client's request is the caller's to settle.
-    pub(in crate::core) fn drop_list(&mut self, client: u32, request: u64) {
-        if let Some(mut listing) = self.asked.clients.take_listing(client, request) {
-            self.asked.clients.weigh_asked_no_more(client, listing.bytes);
+    pub(in crate::core) fn drop_list(&mut self, objects: &mut ObjectTable, client: u32, request: u64) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            self.weigh_asked_no_more(client, listing.bytes);
             for object in listing.rest.take_all() {
-                self.objects.unwatch(object);
+                objects.unwatch(object);
             }
         }
     }

@@ -7,13 +7,20 @@ use junctura_wire::fixed::{self, OfferHead};
 
 use crate::Effects;
 use crate::core::clients::client::milliseconds;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
+use crate::core::durability::Durability;
 use crate::core::engine::Core;
+use crate::core::engine::timers::Timers;
 use crate::core::interests::flow::demand_probe::{Declined, not_wanted};
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Leaving;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::{Keep, Object, Place, State, Until};
 use crate::core::objects::offer::{Content, Examined, Refusal, Taken};
+use crate::core::objects::retention_by_name::RetentionByName;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
@@ -32,14 +39,24 @@ impl Core {
             .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            let examined = self.examine(client, content);
+            let examined = self
+                .asked
+                .clients
+                .examine(&self.objects, &self.retention, client, content);
             let shortage = self.memory.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
             self.take_up(client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
+            Ok(taken) => self.durability.acknowledge(
+                &mut self.asked,
+                &self.objects,
+                (client, number, bundle),
+                taken,
+                content.head,
+                fx,
+            ),
             Err(Refusal::Wait(shortage)) => {
                 match self.asked.clients.wait_for_memory(
                     &mut self.asked.timers,
@@ -49,33 +66,11 @@ impl Core {
                     bundle,
                     content,
                 ) {
-                    Ok(()) => self.stall(client, shortage, fx),
+                    Ok(()) => self.memory.stall(&self.asked.timers, client, shortage, fx),
                     Err(error) => self.fail(client, number, &error, fx),
                 }
             }
             Err(Refusal::Failed(error)) => self.fail(client, number, &error, fx),
-        }
-    }
-
-    /// An offer is answered; one that is durable, once more when what it made visible is archived.
-    fn acknowledge(
-        &mut self,
-        (client, number, bundle): (u32, u64, Option<u64>),
-        taken: Taken,
-        head: OfferHead,
-        fx: &mut impl Effects,
-    ) {
-        fx.reply(client, number, &Reply::Offered(taken.sequence));
-        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
-            return;
-        }
-        match bundle.and_then(|through| self.asked.clients.bundle_of(client, through).ok()) {
-            None => self
-                .durability
-                .await_archive(&mut self.asked, &self.objects, client, number, taken, fx),
-            Some(bundle) => self
-                .durability
-                .answer_completing(&mut self.asked, (client, number), bundle, 0, fx),
         }
     }
 
@@ -98,45 +93,6 @@ impl Core {
         taken
     }
 
-    /// Whether an offer is one, whatever else there is in the pool.
-    pub(in crate::core) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
-        let Content { head, record, inline } = content;
-        let number = head.schema.get();
-        let identity = self.objects.identify(number, record)?;
-        check_length(head.length.get(), self.config.limits.payload_bytes)?;
-        if head.flags.get() & fixed::INLINE != 0 {
-            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
-        }
-        let keep = self.keep(client, &head, RecordRef::trusted(record))?;
-        Ok(Examined { identity, keep })
-    }
-
-    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
-    fn keep(&self, client: u32, head: &OfferHead, record: RecordRef<'_>) -> Result<Keep> {
-        let (flags, given) = (head.flags.get(), head.releases.get());
-        if flags & fixed::DEFAULT_RETENTION != 0 {
-            let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
-            Ok(self.retention.keep(retention))
-        } else if flags & fixed::FOR_A_TIME != 0 {
-            if given == 0 {
-                return Err(Error::new(
-                    Code::InvalidArgument,
-                    "retention",
-                    "for no time: nobody could get it",
-                ));
-            }
-            Ok(Keep::For(milliseconds(u64::from(given))))
-        } else if flags & fixed::TOGETHER != 0 {
-            Ok(Keep::Together)
-        } else if flags & fixed::BY_CONSUMERS != 0 {
-            self.asked.clients.consumers_of(client, given).map(Keep::ReleasedBy)
-        } else if given == 0 {
-            Ok(Keep::UntilWithdrawn)
-        } else {
-            Ok(Keep::Released(given))
-        }
-    }
-
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
     fn publish(
         &mut self,
@@ -144,7 +100,10 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<Taken, Refusal> {
-        let examined = self.examine(client, content)?;
+        let examined = self
+            .asked
+            .clients
+            .examine(&self.objects, &self.retention, client, content)?;
         if examined.keep == Keep::Together {
             let cause = "only what is in a bundle can stay as long as the others of it";
             return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
@@ -175,57 +134,12 @@ impl Core {
         }
         self.objects.sequence += 1;
         let sequence = self.objects.sequence;
-        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        let id = self
+            .objects
+            .insert_object(&mut self.retention, client, content, &examined, place, State::Visible);
         self.objects[id].sequence = sequence;
         self.appear(id, examined.keep, fx);
         Ok(Taken { object: id, sequence })
-    }
-
-    /// Puts an object into the table; nobody sees it yet.
-    pub(in crate::core) fn insert_object(
-        &mut self,
-        client: u32,
-        Content { head, record, inline }: Content<'_>,
-        examined: &Examined,
-        place: Place,
-        state: State,
-    ) -> u32 {
-        let flags = head.flags.get();
-        let id = self.objects.table.insert(Object {
-            key: examined.identity.key,
-            dataset: examined.identity.dataset,
-            sequence: 0,
-            length: head.length.get(),
-            bundle: 0,
-            record: Vec::new(),
-            inline: Vec::new(),
-            place,
-            leaving: Leaving::No,
-            checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
-            producer: client,
-            rest: 0,
-            schema: head.schema.get(),
-            state,
-            until: Until::from(examined.keep),
-            archived: None,
-            departs: None,
-            released_by: Vec::new(),
-            holders: 0,
-            owed: 0,
-            watchers: 0,
-            is_indexed: false,
-        }) as u32;
-        // Only now: what was written on the way to other places would have to arrive there before the object could move to
-        // its own.
-        self.objects.weigh_object(record);
-        let object = &mut self.objects.table[id as usize];
-        object.record = self.objects.spare.filled(record);
-        object.inline = self.objects.spare.filled(inline);
-        if let Keep::ReleasedBy(consumers) = examined.keep {
-            self.retention.hold(consumers);
-        }
-        self.objects.index_some();
-        id
     }
 
     /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
@@ -301,13 +215,6 @@ impl Core {
         self.settle(earlier, fx);
     }
 
-    /// The first waiting offer of a client waits for this.
-    fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
-        if self.memory.stalled.note(client, shortage) && shortage == Shortage::Payload {
-            self.memory.recall_empty_segments(&self.asked.timers, fx);
-        }
-    }
-
     pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
         let Some(state) = self.asked.clients.get_mut(client) else {
             return;
@@ -320,7 +227,8 @@ impl Core {
         self.asked.clients.weigh_offer_no_more(client, &offer);
         let error = self.pool_full(offer.inline.len() as u64);
         fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
-        self.pass_syncs_on(client, at, offer.syncs, fx);
+        self.asked
+            .pass_syncs_on(&mut self.deferred, client, at, offer.syncs, fx);
         self.memory.came_free = true;
     }
 
@@ -339,20 +247,161 @@ impl Core {
                     if let Some(state) = self.asked.clients.get_mut(client) {
                         state.waiting_offers.push_front(offer);
                     }
-                    return self.stall(client, shortage, fx);
+                    return self.memory.stall(&self.asked.timers, client, shortage, fx);
                 }
             };
             self.asked.timers.cancel(client, offer.number);
             self.asked.clients.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(taken) => {
-                    self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);
+                    self.durability.acknowledge(
+                        &mut self.asked,
+                        &self.objects,
+                        (client, offer.number, offer.bundle),
+                        taken,
+                        offer.head,
+                        fx,
+                    );
                 }
                 Err(error) => self.fail(client, offer.number, &error, fx),
             }
-            self.answer_syncs(client, offer.syncs, fx);
+            self.asked.answer_syncs(&mut self.deferred, client, offer.syncs, fx);
         }
         self.memory.stalled.remove(client);
+    }
+}
+
+impl Durability {
+    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    pub(in crate::core) fn acknowledge(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        (client, number, bundle): (u32, u64, Option<u64>),
+        taken: Taken,
+        head: OfferHead,
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Offered(taken.sequence));
+        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
+            return;
+        }
+        match bundle.and_then(|through| asked.clients.bundle_of(client, through).ok()) {
+            None => self.await_archive(asked, objects, client, number, taken, fx),
+            Some(bundle) => self.answer_completing(asked, (client, number), bundle, 0, fx),
+        }
+    }
+}
+
+impl ClientTable {
+    /// Whether an offer is one, whatever else there is in the pool.
+    pub(in crate::core) fn examine(
+        &self,
+        objects: &ObjectTable,
+        retention: &RetentionByName,
+        client: u32,
+        content: Content<'_>,
+    ) -> Result<Examined> {
+        let Content { head, record, inline } = content;
+        let number = head.schema.get();
+        let identity = objects.identify(number, record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        let keep = self.keep(retention, client, &head, RecordRef::trusted(record))?;
+        Ok(Examined { identity, keep })
+    }
+
+    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    pub(in crate::core) fn keep(
+        &self,
+        retention: &RetentionByName,
+        client: u32,
+        head: &OfferHead,
+        record: RecordRef<'_>,
+    ) -> Result<Keep> {
+        let (flags, given) = (head.flags.get(), head.releases.get());
+        if flags & fixed::DEFAULT_RETENTION != 0 {
+            let usual = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
+            Ok(retention.keep(usual))
+        } else if flags & fixed::FOR_A_TIME != 0 {
+            if given == 0 {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
+            }
+            Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::TOGETHER != 0 {
+            Ok(Keep::Together)
+        } else if flags & fixed::BY_CONSUMERS != 0 {
+            self.consumers_of(client, given).map(Keep::ReleasedBy)
+        } else if given == 0 {
+            Ok(Keep::UntilWithdrawn)
+        } else {
+            Ok(Keep::Released(given))
+        }
+    }
+}
+
+impl ObjectTable {
+    /// Puts an object into the table; nobody sees it yet.
+    pub(in crate::core) fn insert_object(
+        &mut self,
+        retention: &mut RetentionByName,
+        client: u32,
+        Content { head, record, inline }: Content<'_>,
+        examined: &Examined,
+        place: Place,
+        state: State,
+    ) -> u32 {
+        let flags = head.flags.get();
+        let id = self.table.insert(Object {
+            key: examined.identity.key,
+            dataset: examined.identity.dataset,
+            sequence: 0,
+            length: head.length.get(),
+            bundle: 0,
+            record: Vec::new(),
+            inline: Vec::new(),
+            place,
+            leaving: Leaving::No,
+            checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
+            producer: client,
+            rest: 0,
+            schema: head.schema.get(),
+            state,
+            until: Until::from(examined.keep),
+            archived: None,
+            departs: None,
+            released_by: Vec::new(),
+            holders: 0,
+            owed: 0,
+            watchers: 0,
+            is_indexed: false,
+        }) as u32;
+        // Only now: what was written on the way to other places would have to arrive there before the object could move to
+        // its own.
+        self.weigh_object(record);
+        let object = &mut self.table[id as usize];
+        object.record = self.spare.filled(record);
+        object.inline = self.spare.filled(inline);
+        if let Keep::ReleasedBy(consumers) = examined.keep {
+            retention.hold(consumers);
+        }
+        self.index_some();
+        id
+    }
+}
+
+impl PayloadMemory {
+    /// The first waiting offer of a client waits for this.
+    pub(in crate::core) fn stall(&mut self, timers: &Timers, client: u32, shortage: Shortage, fx: &mut impl Effects) {
+        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
+            self.recall_empty_segments(timers, fx);
+        }
     }
 }
 

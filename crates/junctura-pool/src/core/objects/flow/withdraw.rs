@@ -8,12 +8,16 @@ use junctura_wire::body::{Failure, Target, Withdraw};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredWork;
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::interest::Aim;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::object::{Object, State, Why};
+use crate::core::objects::table::ObjectTable;
+use crate::core::objects::withdrawals::Withdrawals;
 use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
 
 impl Core {
@@ -90,12 +94,18 @@ impl Core {
         };
         if objects.len() > self.config.changed_at_once {
             withdrawal.left = objects;
-            return self.take_out_in_parts(withdrawal);
+            return self
+                .withdrawals
+                .take_out_in_parts(&mut self.asked, &mut self.deferred, withdrawal);
         }
         let mut free = Vec::new();
         for object in objects {
             let is_free = how.force || self.objects[object].owed == 0;
-            let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
+            let owed_to = if is_free {
+                Vec::new()
+            } else {
+                self.asked.blockers(&self.objects, object)
+            };
             if owed_to.is_empty() {
                 free.push(object);
             } else {
@@ -116,7 +126,7 @@ impl Core {
             return Ok(());
         }
         if how.timeout_ms == Some(0) {
-            return Err(self.still_wanted(&withdrawal));
+            return Err(self.asked.still_wanted(&self.objects, &withdrawal));
         }
         let id = self.withdrawals.table.vacant_key() as u32;
         self.asked
@@ -138,18 +148,6 @@ impl Core {
         Ok(())
     }
 
-    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
-    fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
-        let (client, request) = (withdrawal.client, withdrawal.request);
-        let id = self.withdrawals.table.vacant_key() as u32;
-        self.asked
-            .clients
-            .add_pending(client, request, Pending::Withdrawal(id))?;
-        self.withdrawals.table.insert(withdrawal);
-        self.deferred.go_on_later(Part::TakeOut { id, client, request });
-        Ok(())
-    }
-
     /// Takes out the next of very many objects. Whether something is left to do.
     pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
         // Another one may have its number, where its client has cancelled it or gone.
@@ -168,7 +166,11 @@ impl Core {
             return true;
         }
         let is_free = force || self.objects[object].owed == 0;
-        let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
+        let owed_to = if is_free {
+            Vec::new()
+        } else {
+            self.asked.blockers(&self.objects, object)
+        };
         let is_free = owed_to.is_empty();
         if let Some(withdrawal) = self.withdrawals.table.get_mut(id as usize) {
             if is_free {
@@ -199,7 +201,7 @@ impl Core {
                 .settle_pending(&mut self.asked.timers, client, request);
             fx.reply(client, request, &Reply::Done(done));
         } else if withdrawal.timeout_ms == Some(0) {
-            let error = self.still_wanted(withdrawal);
+            let error = self.asked.still_wanted(&self.objects, withdrawal);
             self.withdrawals.drop_withdrawal(&mut self.objects, id);
             self.asked
                 .clients
@@ -276,29 +278,58 @@ impl Core {
         }
         self.objects.unwatch(object);
     }
+}
 
-    pub(in crate::core) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.table.get(id) else {
+impl Withdrawals {
+    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
+    pub(in crate::core) fn take_out_in_parts(
+        &mut self,
+        asked: &mut ClientRequests,
+        deferred: &mut DeferredWork,
+        withdrawal: Withdrawal,
+    ) -> Result<()> {
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let id = self.table.vacant_key() as u32;
+        asked.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.table.insert(withdrawal);
+        deferred.go_on_later(Part::TakeOut { id, client, request });
+        Ok(())
+    }
+
+    pub(in crate::core) fn withdrawal_timed_out(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &mut ObjectTable,
+        id: usize,
+        fx: &mut impl Effects,
+    ) {
+        let Some(withdrawal) = self.table.get(id) else {
             return;
         };
         let (client, request) = (withdrawal.client, withdrawal.request);
-        let error = self.still_wanted(withdrawal);
-        self.withdrawals.drop_withdrawal(&mut self.objects, id as u32);
-        self.asked
-            .clients
-            .settle_pending(&mut self.asked.timers, client, request);
+        let error = asked.still_wanted(objects, withdrawal);
+        self.drop_withdrawal(objects, id as u32);
+        asked.clients.settle_pending(&mut asked.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
+}
 
-    fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
+impl ClientRequests {
+    /// The requirements that are owed an object.
+    fn blockers(&mut self, objects: &ObjectTable, object: u32) -> Vec<InterestId> {
+        let claimants = self.interests.claimants(objects, object);
+        claimants.into_iter().map(|id| self.interests.refer(id)).collect()
+    }
+
+    pub(in crate::core) fn still_wanted(&self, objects: &ObjectTable, withdrawal: &Withdrawal) -> Error {
         let (object, blockers) = withdrawal
             .waits
             .iter()
             .next()
             .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
-        let entry = &self.objects[object];
-        let whose = |&blocker: &InterestId| match self.asked.interests.still(Some(blocker)) {
-            Some(id) => self.asked.interests.owner_of(&self.asked.clients, id),
+        let entry = &objects[object];
+        let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
+            Some(id) => self.interests.owner_of(&self.clients, id),
             None => "a requirement that has ended and has much to let go".to_owned(),
         };
         let who: Vec<String> = blockers.iter().map(whose).collect();
@@ -313,12 +344,6 @@ impl Core {
             who.join(", "),
             withdrawal.done
         );
-        Error::new(Code::Timeout, self.objects.key_text(entry.schema, &entry.record), cause)
+        Error::new(Code::Timeout, objects.key_text(entry.schema, &entry.record), cause)
     }
-}
-
-/// The requirements that are owed an object.
-fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
-    let claimants = core.asked.interests.claimants(&core.objects, object);
-    claimants.into_iter().map(|id| core.asked.interests.refer(id)).collect()
 }
