@@ -19,6 +19,7 @@ mod containers;
 mod deferred;
 mod durability;
 mod engine;
+mod exchange;
 mod interests;
 mod memory;
 mod objects;

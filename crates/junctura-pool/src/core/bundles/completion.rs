@@ -14,6 +14,7 @@ use crate::Effects;
 use crate::core::bundles::Bundles;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{Keep, State, Until};
 
 /// As many versions as a frame has room for.
@@ -25,24 +26,31 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        let number = self.asked.clients.bundle_of(client, which)?;
-        let bundle = self.bundles.open_one(number)?;
+        let number = self.exchange.asked.clients.bundle_of(client, which)?;
+        let bundle = self.exchange.bundles.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
             return conflict(format!("{} of {declared} members are there", bundle.there()));
         }
-        let is_open = |number: &&u64| self.bundles.get(**number).is_some_and(|one| one.phase == Phase::Open);
+        let is_open = |number: &&u64| {
+            self.exchange
+                .bundles
+                .get(**number)
+                .is_some_and(|one| one.phase == Phase::Open)
+        };
         if let Some(inner) = bundle.nested.iter().find(is_open) {
             let inner = self
+                .exchange
                 .bundles
                 .get(*inner)
                 .map_or_else(String::new, super::Bundle::subject);
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
-        let objects = self.bundles.objects_within(number);
-        self.complete(number, Some(client), fx);
-        self.durability
-            .answer_completing(&mut self.asked, (client, request), number, objects, fx);
+        let objects = self.exchange.bundles.objects_within(number);
+        self.exchange.complete(number, Some(client), fx);
+        self.exchange
+            .durability
+            .answer_completing(&mut self.exchange.asked, (client, request), number, objects, fx);
         Ok(())
     }
 
@@ -54,23 +62,35 @@ impl Core {
         which: u64,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let number = self.asked.clients.bundle_of(client, which)?;
-        self.bundles.open_one(number)?;
-        let objects = self.bundles.objects_within(number);
-        self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        let number = self.exchange.asked.clients.bundle_of(client, which)?;
+        self.exchange.bundles.open_one(number)?;
+        let objects = self.exchange.bundles.objects_within(number);
+        self.exchange
+            .abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }
 
+    /// Nobody has had a bundle open for as long as it stays without.
+    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
+        if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
+            bundle.orphaned = None;
+            self.exchange
+                .abort_bundle(number, None, "all its producers are gone", fx);
+        }
+    }
+}
+
+impl ObjectExchange {
     /// A bundle that has the number of members that was declared is complete.
-    pub(super) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
         if self.bundles.get(number).is_some_and(whole) {
             self.complete(number, by, fx);
         }
     }
 
-    fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
@@ -89,7 +109,7 @@ impl Core {
     }
 
     /// Makes all of a tree visible, at one point in the order.
-    fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.bundles.members_in_order(&self.objects, root);
         let first = if members.is_empty() {
@@ -118,7 +138,7 @@ impl Core {
         self.bundles.forget_surplus_bundles();
     }
 
-    fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+    pub(in crate::core) fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
         self.see_off_key(key, fx);
         if let Some(earlier) = self.objects.find_key(key) {
             self.supersede(earlier, fx);
@@ -142,7 +162,7 @@ impl Core {
     }
 
     /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
-    fn became_visible(
+    pub(in crate::core) fn became_visible(
         &mut self,
         number: u64,
         first: u64,
@@ -177,7 +197,13 @@ impl Core {
     }
 
     /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
-    pub(super) fn abort_bundle(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
+    pub(in crate::core) fn abort_bundle(
+        &mut self,
+        number: u64,
+        by: Option<(u32, u64)>,
+        why: &str,
+        fx: &mut impl Effects,
+    ) {
         let tree = self.bundles.tree(number);
         let Some(bundle) = self.bundles.get(number) else {
             return;
@@ -219,14 +245,6 @@ impl Core {
                 .count_openers(&mut self.asked.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
-    }
-
-    /// Nobody has had a bundle open for as long as it stays without.
-    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
-        if let Some(bundle) = self.bundles.table.get_mut(&number) {
-            bundle.orphaned = None;
-            self.abort_bundle(number, None, "all its producers are gone", fx);
-        }
     }
 
     /// The pool takes nothing new: what is not complete will never be.

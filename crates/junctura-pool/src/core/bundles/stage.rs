@@ -7,7 +7,7 @@ use junctura_wire::fixed;
 use super::Member;
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
@@ -28,7 +28,7 @@ pub(super) struct Pinned {
     pub(super) payload_bytes: u64,
 }
 
-impl Core {
+impl ObjectExchange {
     /// Stages an object in a bundle. It has its number if that completed the bundle.
     pub(in crate::core) fn stage(
         &mut self,
@@ -98,7 +98,7 @@ impl Core {
     }
 
     /// A staged object will never be visible: its memory goes with the last who looks at it.
-    pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id].state = State::Dropped;
         self.retention.await_no_more(&mut self.objects, id);
         self.settle(id, fx);

@@ -15,20 +15,26 @@ use crate::core::objects::table::ObjectTable;
 impl Core {
     /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
     pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
-        let Some(id) = self.asked.interests.still(Some(which)) else {
+        let Some(id) = self.exchange.asked.interests.still(Some(which)) else {
             return false;
         };
-        if self.asked.owe_one_more(&mut self.objects, id) {
+        if self.exchange.asked.owe_one_more(&mut self.exchange.objects, id) {
             return true;
         }
-        let requirement = self.asked.interests.requirement_mut(id);
+        let requirement = self.exchange.asked.interests.requirement_mut(id);
         let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
             return false;
         };
         // What is retained until it comes was kept so far, and is owed now.
-        if let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) {
+        if let Some(named) = self
+            .exchange
+            .asked
+            .interests
+            .requirement_ref(id)
+            .and_then(Requirement::named)
+        {
             let name = named.name.clone();
-            self.retention.came(&name);
+            self.exchange.retention.came(&name);
         }
         for asker in beginning.askers {
             self.answer_asker(&asker, id, fx);
@@ -38,8 +44,9 @@ impl Core {
 
     /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
     pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
-        (0..count).all(|_| self.asked.owe_one_more(&mut self.objects, id));
-        self.asked
+        (0..count).all(|_| self.exchange.asked.owe_one_more(&mut self.exchange.objects, id));
+        self.exchange
+            .asked
             .interests
             .requirement_ref(id)
             .is_none_or(|one| one.to_be_owed() == 0)
@@ -47,32 +54,34 @@ impl Core {
 
     /// A reader comes before a requirement is owed all that was there: it is so first.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
-        let which = self.asked.interests.refer(id);
+        let which = self.exchange.asked.interests.refer(id);
         while self.owe_next(which, fx) {}
     }
 
     /// A requirement has begun, and a request is answered that stands by it still.
     fn answer_asker(&mut self, asker: &Asker, id: u32, fx: &mut impl Effects) {
         let &Asker { client, request, joins } = asker;
-        let state = self.asked.clients.get(client);
+        let state = self.exchange.asked.clients.get(client);
         if state.is_none_or(|state| !state.stands_by(request, id)) {
             return;
         }
         let Some((window, until_live)) = joins else {
-            return fx.reply(client, request, &Reply::Began(self.objects.sequence));
+            return fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         };
-        self.asked
+        self.exchange
+            .asked
             .interests
-            .end_use(&mut self.asked.timers, id, client, request);
-        self.asked
+            .end_use(&mut self.exchange.asked.timers, id, client, request);
+        self.exchange
+            .asked
             .clients
-            .settle_pending(&mut self.asked.timers, client, request);
+            .settle_pending(&mut self.exchange.asked.timers, client, request);
         let follow = Follow {
             window,
             until_live,
             ..Follow::default()
         };
-        if let Err(error) = self.join_group((id, false), client, request, &follow, fx) {
+        if let Err(error) = self.exchange.join_group((id, false), client, request, &follow, fx) {
             self.fail(client, request, &error, fx);
         }
     }

@@ -4,12 +4,117 @@ use crate::Effects;
 use crate::core::deferred::{Departing, Left, Part, Unfinished};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
+use crate::core::objects::index::Sight;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::Why;
-use crate::core::objects::sight::Sight;
 
 impl Core {
+    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
+    #[must_use]
+    pub fn is_delivering(&self) -> bool {
+        !self.exchange.deferred.delivering.is_empty()
+    }
+
+    /// Delivers what earlier events had no time for, as much as may be in one.
+    pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
+        let delivering = std::mem::take(&mut self.exchange.deferred.delivering);
+        if delivering.is_empty() {
+            return;
+        }
+        for interest in delivering {
+            match self.exchange.asked.interests.get(interest) {
+                Some(Interest::Follow(_)) => self.exchange.pump(interest, fx),
+                Some(Interest::Requirement(_)) => self.exchange.hand_out(interest, fx),
+                // It has ended, and another may have its number.
+                Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
+            }
+        }
+        self.follow_up(fx);
+    }
+
+    /// What has yet to go, in the order of its turns; for those who check.
+    #[must_use]
+    pub fn departing(&self) -> Vec<Departing> {
+        let left = self.exchange.deferred.queue.iter().filter_map(|left| {
+            let (id, sequence) = match *left {
+                Left::Object { id, sequence } => (id, sequence),
+                Left::Part { number, .. } => return Some(Departing::Part(number)),
+                Left::Answer { .. } => return None,
+            };
+            let object = self.exchange.objects.get(id)?;
+            match object.is_visible() {
+                _ if object.sequence != sequence || object.departs.is_none() => None,
+                true => Some(Departing::Object(sequence)),
+                false => Some(Departing::Payload(sequence)),
+            }
+        });
+        let due = self
+            .exchange
+            .objects
+            .expiries
+            .due(self.exchange.asked.timers.now, &self.exchange.objects.table);
+        left.chain(due.map(Departing::Time)).collect()
+    }
+
+    /// What is done in parts and is not done yet, in the order of the queue; for those who check.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Unfinished> {
+        let parts = self.exchange.deferred.queue.iter().filter_map(|left| match left {
+            Left::Part { number, turns, part } => Some((*number, *turns, part)),
+            Left::Object { .. } | Left::Answer { .. } => None,
+        });
+        let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
+        unfinished.collect()
+    }
+
+    /// Lets go what earlier events have left, as much as may go in one.
+    pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
+        if self.exchange.deferred.queue.is_empty() {
+            return;
+        }
+        self.exchange.memory.freed.gathers = true;
+        self.exchange
+            .deferred
+            .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
+        while !self.exchange.deferred.queue.is_empty() && self.exchange.deferred.take_turn() {
+            match self.exchange.deferred.pop() {
+                Some(Left::Object { id, .. }) => self.exchange.depart(id, fx),
+                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
+                Some(Left::Answer { .. }) | None => {}
+            }
+            self.exchange
+                .deferred
+                .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
+        }
+        self.exchange.memory.freed.gathers = false;
+        self.exchange.memory.freed.tell(fx);
+        self.follow_up(fx);
+    }
+
+    /// Does it for one more object.
+    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
+        let has_more = match &mut part {
+            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
+            Part::Owe(id) => self.owe_next(*id, fx),
+            Part::Disown(owed) => self.exchange.disown_next(owed, fx),
+            Part::Await(coming) => self.exchange.await_next(coming, fx),
+            Part::Unwatch(queue) => match queue.pop() {
+                Some(object) => {
+                    self.exchange.objects.unwatch(object);
+                    true
+                }
+                None => false,
+            },
+        };
+        if has_more {
+            self.exchange.deferred.put_back(Left::Part { number, turns, part });
+        }
+    }
+}
+
+impl ObjectExchange {
     /// An event begins.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
         self.asked.timers.now = now;
@@ -18,9 +123,8 @@ impl Core {
         self.deferred.came_before = self.deferred.came;
     }
 
-    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
-    #[must_use]
-    pub fn is_behind(&self) -> bool {
+    /// Whether objects are out of sight that have yet to go.
+    pub(in crate::core) fn is_behind(&self) -> bool {
         !self.deferred.queue.is_empty()
             || self
                 .objects
@@ -34,60 +138,6 @@ impl Core {
         Sight {
             departed_by: self.is_behind().then_some(self.asked.timers.now),
         }
-    }
-
-    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
-    #[must_use]
-    pub fn is_delivering(&self) -> bool {
-        !self.deferred.delivering.is_empty()
-    }
-
-    /// Delivers what earlier events had no time for, as much as may be in one.
-    pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
-        let delivering = std::mem::take(&mut self.deferred.delivering);
-        if delivering.is_empty() {
-            return;
-        }
-        for interest in delivering {
-            match self.asked.interests.get(interest) {
-                Some(Interest::Follow(_)) => self.pump(interest, fx),
-                Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
-                // It has ended, and another may have its number.
-                Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
-            }
-        }
-        self.follow_up(fx);
-    }
-
-    /// What has yet to go, in the order of its turns; for those who check.
-    #[must_use]
-    pub fn departing(&self) -> Vec<Departing> {
-        let left = self.deferred.queue.iter().filter_map(|left| {
-            let (id, sequence) = match *left {
-                Left::Object { id, sequence } => (id, sequence),
-                Left::Part { number, .. } => return Some(Departing::Part(number)),
-                Left::Answer { .. } => return None,
-            };
-            let object = self.objects.get(id)?;
-            match object.is_visible() {
-                _ if object.sequence != sequence || object.departs.is_none() => None,
-                true => Some(Departing::Object(sequence)),
-                false => Some(Departing::Payload(sequence)),
-            }
-        });
-        let due = self.objects.expiries.due(self.asked.timers.now, &self.objects.table);
-        left.chain(due.map(Departing::Time)).collect()
-    }
-
-    /// What is done in parts and is not done yet, in the order of the queue; for those who check.
-    #[must_use]
-    pub fn unfinished(&self) -> Vec<Unfinished> {
-        let parts = self.deferred.queue.iter().filter_map(|left| match left {
-            Left::Part { number, turns, part } => Some((*number, *turns, part)),
-            Left::Object { .. } | Left::Answer { .. } => None,
-        });
-        let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
-        unfinished.collect()
     }
 
     /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
@@ -119,49 +169,7 @@ impl Core {
         self.take_one_out(id, fx);
     }
 
-    /// Lets go what earlier events have left, as much as may go in one.
-    pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
-        if self.deferred.queue.is_empty() {
-            return;
-        }
-        self.memory.freed.gathers = true;
-        self.deferred
-            .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
-        while !self.deferred.queue.is_empty() && self.deferred.take_turn() {
-            match self.deferred.pop() {
-                Some(Left::Object { id, .. }) => self.depart(id, fx),
-                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
-                Some(Left::Answer { .. }) | None => {}
-            }
-            self.deferred
-                .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-        self.follow_up(fx);
-    }
-
-    /// Does it for one more object.
-    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
-        let has_more = match &mut part {
-            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
-            Part::Owe(id) => self.owe_next(*id, fx),
-            Part::Disown(owed) => self.disown_next(owed, fx),
-            Part::Await(coming) => self.await_next(coming, fx),
-            Part::Unwatch(queue) => match queue.pop() {
-                Some(object) => {
-                    self.objects.unwatch(object);
-                    true
-                }
-                None => false,
-            },
-        };
-        if has_more {
-            self.deferred.put_back(Left::Part { number, turns, part });
-        }
-    }
-
-    fn depart(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn depart(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
         match object.departs.take() {
             Some(why) if object.is_visible() => self.remove(id, why, fx),

@@ -25,32 +25,46 @@ impl Core {
         archived: &Archived<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let requirement = self.asked.interests.find_named(&archived.requirement)?;
+        let requirement = self.exchange.asked.interests.find_named(&archived.requirement)?;
         let mut count = 0;
         for one in &archived.objects {
-            let owed = self.asked.interests.requirement_ref(requirement);
+            let owed = self.exchange.asked.interests.requirement_ref(requirement);
             let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
                 continue;
             };
             count += 1;
             match &archived.failure {
                 None => {
-                    self.asked.count.archived += 1;
-                    self.objects.note_place(object, &one.location);
+                    self.exchange.asked.count.archived += 1;
+                    self.exchange.objects.note_place(object, &one.location);
                     let place = Where {
                         location: Some(&one.location),
                         reason: "",
                     };
-                    self.asked
-                        .tell_about_object_where(&self.objects, object, events::ARCHIVED, place, fx);
-                    self.durability.end_durable(&mut self.asked, object, None, fx);
+                    self.exchange.asked.tell_about_object_where(
+                        &self.exchange.objects,
+                        object,
+                        events::ARCHIVED,
+                        place,
+                        fx,
+                    );
+                    self.exchange
+                        .durability
+                        .end_durable(&mut self.exchange.asked, object, None, fx);
                 }
                 Some(reason) => {
-                    self.asked.count.unarchived += 1;
+                    self.exchange.asked.count.unarchived += 1;
                     let place = Where { location: None, reason };
-                    self.asked
-                        .tell_about_object_where(&self.objects, object, events::UNARCHIVED, place, fx);
-                    self.durability.end_durable(&mut self.asked, object, Some(reason), fx);
+                    self.exchange.asked.tell_about_object_where(
+                        &self.exchange.objects,
+                        object,
+                        events::UNARCHIVED,
+                        place,
+                        fx,
+                    );
+                    self.exchange
+                        .durability
+                        .end_durable(&mut self.exchange.asked, object, Some(reason), fx);
                 }
             }
         }

@@ -63,7 +63,7 @@ impl Core {
     /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
     /// second call can only bring the end forward.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
-        self.begin(now);
+        self.exchange.begin(now);
         self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
         self.follow_up(fx);
     }
@@ -81,7 +81,10 @@ impl Core {
         drain: &body::Drain,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        self.asked.clients.add_pending(client, request, Pending::Drain)?;
+        self.exchange
+            .asked
+            .clients
+            .add_pending(client, request, Pending::Drain)?;
         self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
         self.drain.askers.insert((client, request));
         Ok(())
@@ -90,10 +93,10 @@ impl Core {
     pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
         let drain = &mut self.drain;
         let is_first = !std::mem::replace(&mut drain.has_begun, true);
-        let until = timeout.map(|time| self.asked.timers.now.saturating_add(time));
+        let until = timeout.map(|time| self.exchange.asked.timers.now.saturating_add(time));
         drain.until = drain.until.into_iter().chain(until).min();
         if is_first {
-            self.abort_all_bundles(fx);
+            self.exchange.abort_all_bundles(fx);
             self.refuse_those_who_wait(fx);
         }
     }
@@ -102,6 +105,7 @@ impl Core {
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(Failure::from(&error));
         let demands: Vec<_> = self
+            .exchange
             .asked
             .interests
             .table
@@ -112,24 +116,30 @@ impl Core {
             })
             .collect();
         for (id, client, request) in demands {
-            self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
-            self.asked
+            self.exchange
+                .asked
+                .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
+            self.exchange
+                .asked
                 .clients
-                .settle_pending(&mut self.asked.timers, client, request);
+                .settle_pending(&mut self.exchange.asked.timers, client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in self.memory.waiting_leases.take_all() {
-            self.asked
+        for lease in self.exchange.memory.waiting_leases.take_all() {
+            self.exchange
+                .asked
                 .clients
-                .settle_pending(&mut self.asked.timers, lease.client, lease.request);
+                .settle_pending(&mut self.exchange.asked.timers, lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
-        for client in std::mem::take(&mut self.memory.stalled).clients() {
-            let offers = self.asked.clients.take_waiting_offers(client);
+        for client in std::mem::take(&mut self.exchange.memory.stalled).clients() {
+            let offers = self.exchange.asked.clients.take_waiting_offers(client);
             for offer in offers {
-                self.asked.timers.cancel(client, offer.number);
+                self.exchange.asked.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
-                self.asked.answer_syncs(&mut self.deferred, client, offer.syncs, fx);
+                self.exchange
+                    .asked
+                    .answer_syncs(&mut self.exchange.deferred, client, offer.syncs, fx);
             }
         }
     }
@@ -137,18 +147,19 @@ impl Core {
     /// Sees whether it is over, and tells those who wait for that.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let drain = &mut self.drain;
-        let is_late = drain.until.is_some_and(|until| until <= self.asked.timers.now);
-        if drain.ending.is_none() && self.asked.interests.owed > 0 && !is_late {
+        let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
+        if drain.ending.is_none() && self.exchange.asked.interests.owed > 0 && !is_late {
             return;
         }
         let ending = drain
             .ending
-            .get_or_insert_with(|| self.asked.what_is_left().map_or(Ok(()), Err))
+            .get_or_insert_with(|| self.exchange.asked.what_is_left().map_or(Ok(()), Err))
             .clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
-            self.asked
+            self.exchange
+                .asked
                 .clients
-                .settle_pending(&mut self.asked.timers, client, request);
+                .settle_pending(&mut self.exchange.asked.timers, client, request);
             match &ending {
                 Err(left) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
                 Ok(()) => fx.reply(client, request, &Reply::Done(0)),

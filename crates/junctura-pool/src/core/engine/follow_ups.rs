@@ -50,25 +50,43 @@ impl Core {
     /// Does one piece of it. Whether there was something to do.
     fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
         match next {
-            FollowUp::HandOut => done(self.asked.interests.stirred.pop().map(|group| self.hand_out(group, fx))),
-            FollowUp::EndRetentionByName => done(self.retention.has_news().then(|| self.let_unneeded_go(fx))),
+            FollowUp::HandOut => done(
+                self.exchange
+                    .asked
+                    .interests
+                    .stirred
+                    .pop()
+                    .map(|group| self.exchange.hand_out(group, fx)),
+            ),
+            FollowUp::EndRetentionByName => done(
+                self.exchange
+                    .retention
+                    .has_news()
+                    .then(|| self.exchange.let_unneeded_go(fx)),
+            ),
             FollowUp::EndBundle => done(
-                self.bundles
+                self.exchange
+                    .bundles
                     .next_abandoned()
-                    .map(|bundle| self.let_the_rest_go(bundle, fx)),
+                    .map(|bundle| self.exchange.let_the_rest_go(bundle, fx)),
             ),
             FollowUp::FinishWithdrawals => {
-                done((!self.withdrawals.unblocked.is_empty()).then(|| self.finish_withdrawals(fx)))
+                done((!self.exchange.withdrawals.unblocked.is_empty()).then(|| self.exchange.finish_withdrawals(fx)))
             }
             FollowUp::AnswerDurable => done(
-                self.durability
+                self.exchange
+                    .durability
                     .has_news()
-                    .then(|| self.durability.answer_durables(&mut self.asked, fx)),
+                    .then(|| self.exchange.durability.answer_durables(&mut self.exchange.asked, fx)),
             ),
             FollowUp::ServeWaiting => done(self.has_memory_come_free().then(|| self.serve_waiting(fx))),
-            FollowUp::Evict => self.make_room(fx),
-            FollowUp::Spill => self.memory.spill(&mut self.objects, &self.asked.interests, fx),
-            FollowUp::EvictFromFile => self.make_room_in_file(fx),
+            FollowUp::Evict => self.exchange.make_room(fx),
+            FollowUp::Spill => {
+                self.exchange
+                    .memory
+                    .spill(&mut self.exchange.objects, &self.exchange.asked.interests, fx)
+            }
+            FollowUp::EvictFromFile => self.exchange.make_room_in_file(fx),
             FollowUp::BreakOnFull => self.break_on_full(fx),
         }
     }
@@ -76,16 +94,19 @@ impl Core {
     /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
-            self.deferred
-                .answer_those_in_turn(&self.asked.clients, &self.objects, fx);
+            self.exchange
+                .deferred
+                .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
             if !ORDER.into_iter().any(|next| self.take_one(next, fx)) {
                 break;
             }
         }
-        self.memory.watch_first_lease(&mut self.asked.timers);
-        let is_behind = self.is_behind();
-        self.memory.watch_for_stuck(&mut self.asked, &self.objects, is_behind);
-        self.memory.watch_for_room(&mut self.asked.timers);
+        self.exchange.memory.watch_first_lease(&mut self.exchange.asked.timers);
+        let is_behind = self.exchange.is_behind();
+        self.exchange
+            .memory
+            .watch_for_stuck(&mut self.exchange.asked, &self.exchange.objects, is_behind);
+        self.exchange.memory.watch_for_room(&mut self.exchange.asked.timers);
         if !self.drain.has_begun && self.components.are_gone() {
             self.begin_to_drain(None, fx);
         }
@@ -96,8 +117,8 @@ impl Core {
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
-        let have_more =
-            std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.asked.interests.came_free);
-        std::mem::take(&mut self.memory.came_free) || (have_more && !self.memory.stalled.is_empty())
+        let have_more = std::mem::take(&mut self.exchange.objects.came_free)
+            | std::mem::take(&mut self.exchange.asked.interests.came_free);
+        std::mem::take(&mut self.exchange.memory.came_free) || (have_more && !self.exchange.memory.stalled.is_empty())
     }
 }

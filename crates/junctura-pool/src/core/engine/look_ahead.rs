@@ -34,7 +34,7 @@ impl Core {
     /// little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
-        if let Some(id) = self.asked.read_through(client, request) {
+        if let Some(id) = self.exchange.asked.read_through(client, request) {
             let is_owed_all = self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
             if !is_owed_all || matches!(request, Request::Follow(_)) {
                 return is_owed_all;
@@ -44,21 +44,32 @@ impl Core {
             return true;
         };
         if self
+            .exchange
             .objects
             .ahead
             .get(&client)
             .is_some_and(|ahead| !ahead.is_for(request))
         {
-            self.objects.forget_ahead(&mut self.asked.clients, client);
+            self.exchange
+                .objects
+                .forget_ahead(&mut self.exchange.asked.clients, client);
         }
-        if !self.objects.ahead.contains_key(&client) && !self.objects.begin_to_look(&self.asked, client, text, order) {
+        if !self.exchange.objects.ahead.contains_key(&client)
+            && !self
+                .exchange
+                .objects
+                .begin_to_look(&self.exchange.asked, client, text, order)
+        {
             return true;
         }
-        let Some(mut ahead) = self.objects.ahead.remove(&client) else {
+        let Some(mut ahead) = self.exchange.objects.ahead.remove(&client) else {
             return true;
         };
-        let is_ready = self.objects.step(&mut self.asked.clients, client, &mut ahead);
-        self.objects.ahead.insert(client, ahead);
+        let is_ready = self
+            .exchange
+            .objects
+            .step(&mut self.exchange.asked.clients, client, &mut ahead);
+        self.exchange.objects.ahead.insert(client, ahead);
         is_ready
     }
 }

@@ -12,7 +12,6 @@ pub(in crate::core) mod offer;
 pub(in crate::core) mod order;
 pub(in crate::core) mod record_budget;
 pub(in crate::core) mod retention_by_name;
-pub(in crate::core) mod sight;
 pub(in crate::core) mod table;
 pub(in crate::core) mod tombstone;
 pub(in crate::core) mod withdrawals;

@@ -17,19 +17,20 @@ impl Core {
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
     pub fn join(&mut self) -> Result<u32> {
-        if self.asked.clients.table.len() >= self.config.limits.clients {
+        if self.exchange.asked.clients.table.len() >= self.config.limits.clients {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "clients",
                 format!("the pool takes {} at once", self.config.limits.clients),
             ));
         }
-        self.asked.clients.seen += 1;
-        self.asked
+        self.exchange.asked.clients.seen += 1;
+        self.exchange
+            .asked
             .clients
             .table
-            .insert(self.asked.clients.seen, Client::default());
-        Ok(self.asked.clients.seen)
+            .insert(self.exchange.asked.clients.seen, Client::default());
+        Ok(self.exchange.asked.clients.seen)
     }
 
     pub(in crate::core) fn hello(
@@ -46,14 +47,14 @@ impl Core {
             );
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
-        self.asked.clients.agree_on_schemas(&hello.schemas)?;
+        self.exchange.asked.clients.agree_on_schemas(&hello.schemas)?;
         let peer = Peer {
             name: clip(&hello.name),
             host: clip(&hello.host),
             pid: hello.pid,
             route: hello.route.as_deref().map(clip).unwrap_or_default(),
         };
-        if let Some(state) = self.asked.clients.get_mut(client) {
+        if let Some(state) = self.exchange.asked.clients.get_mut(client) {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
@@ -65,7 +66,7 @@ impl Core {
                 version: VERSION,
                 incarnation: self.config.incarnation,
                 client,
-                schemas: self.asked.clients.schema_texts.clone(),
+                schemas: self.exchange.asked.clients.schema_texts.clone(),
                 inline_bytes_max: self.config.inline_bytes_max,
                 payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
                 checked: self.config.checked,
@@ -74,13 +75,13 @@ impl Core {
                 packs: false,
             }),
         );
-        self.asked.tell_about_client(client, events::JOINED, "", fx);
+        self.exchange.asked.tell_about_client(client, events::JOINED, "", fx);
         Ok(())
     }
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
-        self.begin(now);
+        self.exchange.begin(now);
         self.dismiss(client, reason, fx);
         self.follow_up(fx);
     }
@@ -92,34 +93,47 @@ impl Core {
         const REQUESTS_MAX: usize = 256;
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
         const OWED_MAX: usize = 250;
-        self.objects.forget_ahead(&mut self.asked.clients, client);
-        let Some(state) = self.asked.clients.get(client) else {
+        self.exchange
+            .objects
+            .forget_ahead(&mut self.exchange.asked.clients, client);
+        let Some(state) = self.exchange.asked.clients.get(client) else {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
         let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
-        if is_little && state.pending.values().map(|one| self.asked.owed_to(one)).sum::<usize>() <= OWED_MAX {
+        if is_little
+            && state
+                .pending
+                .values()
+                .map(|one| self.exchange.asked.owed_to(one))
+                .sum::<usize>()
+                <= OWED_MAX
+        {
             return self.let_some_go(now, client, fx);
         }
         let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
-        let heavy = state.pending.values().find(|one| self.asked.owed_to(one) > OWED_MAX);
+        let heavy = state
+            .pending
+            .values()
+            .find(|one| self.exchange.asked.owed_to(one) > OWED_MAX);
         let heavy = heavy.and_then(Pending::requirement);
-        self.begin(now);
+        self.exchange.begin(now);
         if let Some(id) = heavy {
-            self.owe_less(id, OWED_MAX, fx);
+            self.exchange.owe_less(id, OWED_MAX, fx);
             self.follow_up(fx);
             return true;
         }
         let mut owed = 0;
         for request in some {
             let pending = self
+                .exchange
                 .asked
                 .clients
                 .get(client)
                 .and_then(|state| state.pending.get(&request));
-            owed += pending.map_or(0, |pending| self.asked.owed_to(pending));
+            owed += pending.map_or(0, |pending| self.exchange.asked.owed_to(pending));
             self.abandon(client, request, fx);
-            let state = self.asked.clients.get(client);
+            let state = self.exchange.asked.clients.get(client);
             if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
                 break;
             }
@@ -133,6 +147,7 @@ impl Core {
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
         let Some(state) = self
+            .exchange
             .asked
             .clients
             .get_mut(client)
@@ -145,13 +160,13 @@ impl Core {
             places.sort_unstable_by(|one, other| other.cmp(one));
             state.leaves = places.into_iter().map(|(_, place)| place).collect();
         }
-        self.begin(now);
+        self.exchange.begin(now);
         self.abandon_all(client, fx);
         for _ in 0..HELD_MAX {
-            let state = self.asked.clients.get_mut(client);
+            let state = self.exchange.asked.clients.get_mut(client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
             if let Some(held) = oldest {
-                self.let_go(&held, false, fx);
+                self.exchange.let_go(&held, false, fx);
             }
         }
         self.follow_up(fx);
@@ -160,6 +175,7 @@ impl Core {
 
     fn abandon_all(&mut self, client: u32, fx: &mut impl Effects) {
         let requests = self
+            .exchange
             .asked
             .clients
             .get(client)
@@ -170,65 +186,83 @@ impl Core {
     }
 
     pub(in crate::core) fn dismiss(&mut self, client: u32, reason: &str, fx: &mut impl Effects) {
-        if !self.asked.clients.table.contains_key(&client) {
+        if !self.exchange.asked.clients.table.contains_key(&client) {
             return;
         }
-        self.objects.forget_ahead(&mut self.asked.clients, client);
-        self.asked.tell_about_client(client, events::LEFT, reason, fx);
+        self.exchange
+            .objects
+            .forget_ahead(&mut self.exchange.asked.clients, client);
+        self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
-        let Some(state) = self.asked.clients.table.remove(&client) else {
+        let Some(state) = self.exchange.asked.clients.table.remove(&client) else {
             return;
         };
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.memory.stalled.remove(client);
-        self.memory.recalled.remove(&client);
-        self.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
+        self.exchange.memory.stalled.remove(client);
+        self.exchange.memory.recalled.remove(&client);
+        self.exchange.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
-            self.asked.timers.cancel(client, offer.number);
+            self.exchange.asked.timers.cancel(client, offer.number);
         }
         let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
-            self.let_go(&held, false, fx);
+            self.exchange.let_go(&held, false, fx);
         }
-        self.retention.release(&state.consumers);
+        self.exchange.retention.release(&state.consumers);
         for segment in &state.segments {
-            self.memory.maps_no_more(client, *segment);
+            self.exchange.memory.maps_no_more(client, *segment);
         }
-        for segment in self.memory.ledger.client_left(client) {
-            self.memory.drop_segment(&mut self.asked.clients, segment, fx);
+        for segment in self.exchange.memory.ledger.client_left(client) {
+            self.exchange
+                .memory
+                .drop_segment(&mut self.exchange.asked.clients, segment, fx);
         }
-        self.memory.came_free = true;
+        self.exchange.memory.came_free = true;
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         match self
+            .exchange
             .asked
             .clients
             .get(client)
             .and_then(|state| state.pending.get(&request))
         {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => {
-                self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
+                self.exchange
+                    .asked
+                    .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
             }
-            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self
-                .asked
-                .interests
-                .end_use(&mut self.asked.timers, id, client, request),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
-            Some(&Pending::Withdrawal(id)) => self.withdrawals.drop_withdrawal(&mut self.objects, id),
-            Some(Pending::List(_)) => self.asked.clients.drop_list(&mut self.objects, client, request),
+            Some(&Pending::Requirement(id)) => _ = self.exchange.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => {
+                self.exchange
+                    .asked
+                    .interests
+                    .end_use(&mut self.exchange.asked.timers, id, client, request);
+            }
+            Some(&Pending::Bundle(bundle)) => self.exchange.leave_bundle(client, request, bundle, fx),
+            Some(&Pending::Withdrawal(id)) => self
+                .exchange
+                .withdrawals
+                .drop_withdrawal(&mut self.exchange.objects, id),
+            Some(Pending::List(_)) => {
+                self.exchange
+                    .asked
+                    .clients
+                    .drop_list(&mut self.exchange.objects, client, request);
+            }
             Some(Pending::Drain) => self.drain.forget_asker(client, request),
-            Some(&Pending::Durable(awaits)) => self.durability.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
+            Some(&Pending::Durable(awaits)) => self.exchange.durability.forget(client, request, awaits),
+            Some(Pending::Lease(turn)) => _ = self.exchange.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
-        self.asked
+        self.exchange
+            .asked
             .clients
-            .settle_pending(&mut self.asked.timers, client, request);
+            .settle_pending(&mut self.exchange.asked.timers, client, request);
     }
 }
 

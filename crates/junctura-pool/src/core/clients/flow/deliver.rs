@@ -9,7 +9,7 @@ use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::{Held, Via};
 use crate::core::clients::requests::ClientRequests;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::object::{Place, Until};
 use crate::core::objects::table::ObjectTable;
@@ -24,38 +24,9 @@ pub(in crate::core) struct Delivery {
     pub(in crate::core) via: Option<Via>,
 }
 
-impl Core {
-    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
-        let mut wrong = None;
-        self.memory.freed.gathers = true;
-        for holding in holdings {
-            match self.asked.clients.no_longer_held(client, holding) {
-                Some(held) if self.asked.comes_back(holding, &held) => {
-                    let was_unread = holding.flags.get() & fixed::UNREAD != 0;
-                    self.let_go(&held, was_unread, fx);
-                    if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
-                        self.comes_back_from(follow, fx);
-                    }
-                }
-                Some(held) => self.take_back(client, &held, fx),
-                None => wrong = Some(holding.sequence.get()),
-            }
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-        self.asked.revive_paused(client, fx);
-        self.resume_paused(client, fx);
-        match wrong {
-            None => Ok(()),
-            Some(sequence) => {
-                let subject = format!("object {}.{sequence}", self.config.incarnation);
-                Err(Error::new(Code::Expired, subject, "this client does not hold it"))
-            }
-        }
-    }
-
+impl ObjectExchange {
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.
-    fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
         self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
         object.holders -= 1;
@@ -87,6 +58,35 @@ impl Core {
         }
         self.objects[held.object].holders -= 1;
         self.settle_in_turn(held.object, fx);
+    }
+
+    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
+        let mut wrong = None;
+        self.memory.freed.gathers = true;
+        for holding in holdings {
+            match self.asked.clients.no_longer_held(client, holding) {
+                Some(held) if self.asked.comes_back(holding, &held) => {
+                    let was_unread = holding.flags.get() & fixed::UNREAD != 0;
+                    self.let_go(&held, was_unread, fx);
+                    if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
+                        self.comes_back_from(follow, fx);
+                    }
+                }
+                Some(held) => self.take_back(client, &held, fx),
+                None => wrong = Some(holding.sequence.get()),
+            }
+        }
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
+        self.asked.revive_paused(client, fx);
+        self.resume_paused(client, fx);
+        match wrong {
+            None => Ok(()),
+            Some(sequence) => {
+                let subject = format!("object {}.{sequence}", self.config.incarnation);
+                Err(Error::new(Code::Expired, subject, "this client does not hold it"))
+            }
+        }
     }
 }
 

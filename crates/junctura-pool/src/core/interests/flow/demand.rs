@@ -11,6 +11,7 @@ use crate::core::clients::flow::deliver::Delivery;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::interest::{Aim, Interest};
 use crate::core::memory::payload::PayloadMemory;
@@ -24,7 +25,7 @@ impl Core {
         demand: &Demand<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        if !self.asked.clients.may_hold_more(client) {
+        if !self.exchange.asked.clients.may_hold_more(client) {
             let limit = self.config.limits.held_per_client;
             return Err(Error::new(
                 Code::LimitExceeded,
@@ -32,8 +33,8 @@ impl Core {
                 format!("a client may hold {limit} unreleased"),
             ));
         }
-        let requirement = self.asked.interests.requirement_of(
-            &self.asked.clients,
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
             client,
             demand.requirement,
             demand.requirement_name.as_deref(),
@@ -42,23 +43,23 @@ impl Core {
             let cause = "a requirement is owed what is visible; ask without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
-        if requirement.is_some_and(|id| self.asked.interests.group_ref(id).is_some()) {
+        if requirement.is_some_and(|id| self.exchange.asked.interests.group_ref(id).is_some()) {
             let cause = "which member gets which object is the group's choice: follow it";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
             self.end_beginning(requirement, fx);
-            self.asked.note_progress(requirement, fx);
+            self.exchange.asked.note_progress(requirement, fx);
         }
-        let (found, selectors, subject) = self.find_demanded(client, demand, fx)?;
+        let (found, selectors, subject) = self.exchange.find_demanded(client, demand, fx)?;
         if let Some(id) = found {
             let via = requirement.map(|id| Via {
                 follow: None,
-                requirement: Some(self.asked.interests.refer(id)),
+                requirement: Some(self.exchange.asked.interests.refer(id)),
             });
-            self.asked.deliver(
-                &mut self.objects,
-                &mut self.memory,
+            self.exchange.asked.deliver(
+                &mut self.exchange.objects,
+                &mut self.exchange.memory,
                 Delivery {
                     client,
                     request,
@@ -81,15 +82,16 @@ impl Core {
         let waiting = Waiting {
             client,
             request,
-            requirement: requirement.map(|id| self.asked.interests.refer(id)),
+            requirement: requirement.map(|id| self.exchange.asked.interests.refer(id)),
             selectors,
             incomplete: demand.incomplete,
         };
-        self.asked
+        self.exchange
+            .asked
             .add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
         if let Some(timeout) = demand.timeout_ms {
-            self.asked.timers.set(
-                self.asked.timers.now.saturating_add(milliseconds(timeout)),
+            self.exchange.asked.timers.set(
+                self.exchange.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Demand { client, request },
@@ -97,9 +99,11 @@ impl Core {
         }
         Ok(())
     }
+}
 
+impl ObjectExchange {
     /// The object that a demand asks for, if it is there, what it matches, and its text.
-    fn find_demanded(
+    pub(in crate::core) fn find_demanded(
         &mut self,
         client: u32,
         demand: &Demand<'_>,

@@ -17,6 +17,7 @@ use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
 
@@ -36,20 +37,26 @@ impl Core {
         wanted: &Wanted<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let identity = self.objects.identify(wanted.schema, &wanted.record)?;
-        let count = self.asked.interests.count_wanting(wanted.schema, &wanted.record);
+        let identity = self.exchange.objects.identify(wanted.schema, &wanted.record)?;
+        let count = self
+            .exchange
+            .asked
+            .interests
+            .count_wanting(wanted.schema, &wanted.record);
         if count == 0 && wanted.declines {
             let declined = Declined {
                 schema: wanted.schema,
                 record: &wanted.record,
                 length: 0,
             };
-            self.decline(client, identity, declined, fx);
+            self.exchange.decline(client, identity, declined, fx);
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
     }
+}
 
+impl ObjectExchange {
     /// Nothing wants an object, and its producer leaves it.
     pub(in crate::core) fn decline(
         &mut self,

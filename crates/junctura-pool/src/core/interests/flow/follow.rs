@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -15,11 +16,22 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::Counters;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::{Following, Next};
 use crate::core::interests::interest::Interest;
 use crate::core::objects::object::State;
-use crate::core::objects::order::Incremental;
+use crate::core::objects::order::{Incremental, Sorting};
 use crate::core::objects::table::ObjectTable;
+use crate::core::objects::tombstone::Missed;
+
+/// What a follow begins with.
+struct FollowBeginning {
+    /// What divides its phases.
+    since: u64,
+    first: Incremental,
+    live: Vec<u32>,
+    missed: Vec<Missed>,
+}
 
 impl Core {
     pub(in crate::core) fn follow(
@@ -36,17 +48,17 @@ impl Core {
                 "a follow holds at least one object",
             ));
         }
-        let selectors = self.asked.interests.selectors(&follow.selector)?;
-        let sorting = self.objects.sorting(&follow.order)?;
+        let selectors = self.exchange.asked.interests.selectors(&follow.selector)?;
+        let sorting = self.exchange.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
-            if self.asked.joins_later(group, (client, request), follow, fx)? {
+            if self.exchange.asked.joins_later(group, (client, request), follow, fx)? {
                 return Ok(());
             }
             self.end_beginning(group.0, fx);
-            return self.join_group(group, client, request, follow, fx);
+            return self.exchange.join_group(group, client, request, follow, fx);
         }
-        let requirement = self.asked.interests.requirement_of(
-            &self.asked.clients,
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
             client,
             follow.requirement,
             follow.requirement_name.as_deref(),
@@ -57,11 +69,93 @@ impl Core {
         let cursor = follow
             .cursor
             .as_deref()
-            .map(|text| self.objects.own_cursor(text))
+            .map(|text| self.exchange.objects.own_cursor(text))
             .transpose()?;
+        let beginning = self
+            .exchange
+            .begin_follow(follow, requirement, cursor.as_ref(), (&selectors, &sorting))?;
+        let following = Following {
+            client,
+            request,
+            selectors,
+            requirement,
+            member: None,
+            sorting,
+            window: follow.window,
+            in_flight: 0,
+            until_live: follow.until_live,
+            first_phase: Some(beginning.first),
+            live: beginning.live.into(),
+        };
+        let id = self.exchange.asked.add_interest(
+            client,
+            request,
+            Interest::Follow(Box::new(following)),
+            Pending::Follow,
+        )?;
+        self.exchange
+            .asked
+            .interests
+            .watch_queue(&mut self.exchange.objects, id);
+        if let Some(requirement) = requirement {
+            self.exchange
+                .asked
+                .interests
+                .read_requirement_by(&mut self.exchange.asked.timers, requirement, Some(id));
+        }
+        fx.reply(client, request, &Reply::Began(beginning.since));
+        self.exchange
+            .objects
+            .tell_missed(&mut self.exchange.asked.count, client, request, &beginning.missed, fx);
+        if let Some(requirement) = requirement {
+            self.exchange.asked.note_progress(requirement, fx);
+            self.exchange.asked.tell_lost(requirement, fx);
+        }
+        self.exchange.pump(id, fx);
+        Ok(())
+    }
+
+    /// The group of a follow that is to be a member's.
+    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
+        let through = follow.requirement.is_some() || follow.requirement_name.is_some();
+        if let Some(name) = &follow.group {
+            if through {
+                let cause = "a follow receives through a group or through a requirement, not both";
+                return Err(Error::new(Code::InvalidArgument, "follow", cause));
+            }
+            return self.group_of(client, request, name, follow).map(Some);
+        }
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
+            client,
+            follow.requirement,
+            follow.requirement_name.as_deref(),
+        )?;
+        let Some(id) = requirement.filter(|&id| self.exchange.asked.interests.group_ref(id).is_some()) else {
+            return Ok(None);
+        };
+        match &follow.requirement_name {
+            None => Ok(Some((id, false))),
+            Some(name) => {
+                let cause = "it is a group, whose members share: follow it as a group";
+                Err(Error::new(Code::Conflict, format!("requirement {name}"), cause))
+            }
+        }
+    }
+}
+
+impl ObjectExchange {
+    /// What a follow is to be given of what is there.
+    fn begin_follow(
+        &mut self,
+        follow: &Follow<'_>,
+        requirement: Option<u32>,
+        cursor: Option<&Cursor>,
+        (selectors, sorting): (&SelectorSet, &Sorting),
+    ) -> Result<FollowBeginning> {
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
-        let since = match &cursor {
+        let since = match cursor {
             Some(Cursor {
                 phase: Phase::First { snapshot, .. },
                 ..
@@ -81,76 +175,23 @@ impl Core {
             ),
             (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
             (None, None) => (
-                self.objects.sorted_matches(&mut self.asked.clients, sight, &selectors),
+                self.objects.sorted_matches(&mut self.asked.clients, sight, selectors),
                 Vec::new(),
                 Vec::new(),
             ),
             (None, Some(cursor)) => {
                 let (first, live, missed) =
                     self.objects
-                        .resume(&mut self.asked.clients, sight, &selectors, &sorting, &cursor)?;
+                        .resume(&mut self.asked.clients, sight, selectors, sorting, cursor)?;
                 (Incremental::new(first), live, missed)
             }
         };
-        let following = Following {
-            client,
-            request,
-            selectors,
-            requirement,
-            member: None,
-            sorting,
-            window: follow.window,
-            in_flight: 0,
-            until_live: follow.until_live,
-            first_phase: Some(first),
-            live: live.into(),
-        };
-        let id = self
-            .asked
-            .add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
-        self.asked.interests.watch_queue(&mut self.objects, id);
-        if let Some(requirement) = requirement {
-            self.asked
-                .interests
-                .read_requirement_by(&mut self.asked.timers, requirement, Some(id));
-        }
-        fx.reply(client, request, &Reply::Began(since));
-        self.objects
-            .tell_missed(&mut self.asked.count, client, request, &missed, fx);
-        if let Some(requirement) = requirement {
-            self.asked.note_progress(requirement, fx);
-            self.asked.tell_lost(requirement, fx);
-        }
-        self.pump(id, fx);
-        Ok(())
-    }
-
-    /// The group of a follow that is to be a member's.
-    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
-        let through = follow.requirement.is_some() || follow.requirement_name.is_some();
-        if let Some(name) = &follow.group {
-            if through {
-                let cause = "a follow receives through a group or through a requirement, not both";
-                return Err(Error::new(Code::InvalidArgument, "follow", cause));
-            }
-            return self.group_of(client, request, name, follow).map(Some);
-        }
-        let requirement = self.asked.interests.requirement_of(
-            &self.asked.clients,
-            client,
-            follow.requirement,
-            follow.requirement_name.as_deref(),
-        )?;
-        let Some(id) = requirement.filter(|&id| self.asked.interests.group_ref(id).is_some()) else {
-            return Ok(None);
-        };
-        match &follow.requirement_name {
-            None => Ok(Some((id, false))),
-            Some(name) => {
-                let cause = "it is a group, whose members share: follow it as a group";
-                Err(Error::new(Code::Conflict, format!("requirement {name}"), cause))
-            }
-        }
+        Ok(FollowBeginning {
+            since,
+            first,
+            live,
+            missed,
+        })
     }
 
     /// A new object for a follow.
@@ -177,7 +218,8 @@ impl Core {
             return;
         };
         if let Some(group) = following.group() {
-            return self.hand_is_free(id, group, fx);
+            self.asked.interests.take_out_of_hand(id);
+            return self.hand_out(group, fx);
         }
         following.in_flight -= 1;
         self.pump(id, fx);

@@ -12,6 +12,7 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::Following;
 use crate::core::interests::group::Member;
 use crate::core::interests::interest::Interest;
@@ -30,8 +31,8 @@ impl Core {
         follow: &Follow<'_>,
     ) -> Result<(u32, bool)> {
         let Some(terms) = &follow.group_terms else {
-            let id = self.asked.interests.find_named(name)?;
-            return match self.asked.interests.group_ref(id) {
+            let id = self.exchange.asked.interests.find_named(name)?;
+            return match self.exchange.asked.interests.group_ref(id) {
                 Some(_) => Ok((id, false)),
                 None => Err(Error::new(
                     Code::Conflict,
@@ -52,25 +53,29 @@ impl Core {
             ..Require::default()
         };
         let mut asked = self
+            .exchange
             .asked
             .interests
-            .named_requirement(&self.asked.timers, name, &terms)?;
+            .named_requirement(&self.exchange.asked.timers, name, &terms)?;
         // A follow says nothing of when a group is broken.
         if let Some(standing) = self
+            .exchange
             .asked
             .interests
             .named
             .get(name)
-            .and_then(|&id| self.asked.interests.requirement_ref(id))
+            .and_then(|&id| self.exchange.asked.interests.requirement_ref(id))
         {
             asked.bounds = standing.bounds;
         } else {
             self.drain.may_come()?;
-            self.asked.clients.may_be_member(client, &asked)?;
+            self.exchange.asked.clients.may_be_member(client, &asked)?;
         }
-        self.find_or_file(client, request, name, asked)
+        self.exchange.find_or_file(client, request, name, asked)
     }
+}
 
+impl ObjectExchange {
     /// A new member. It shares from now on; what the group lost while it had none is told to it.
     pub(in crate::core) fn join_group(
         &mut self,
@@ -160,12 +165,6 @@ impl Core {
             self.asked
                 .hand_to(&mut self.objects, &mut self.memory, id, member, object, fx);
         }
-    }
-
-    /// A member has released something, and may be given more.
-    pub(in crate::core) fn hand_is_free(&mut self, follow: u32, requirement: u32, fx: &mut impl Effects) {
-        self.asked.interests.take_out_of_hand(follow);
-        self.hand_out(requirement, fx);
     }
 }
 

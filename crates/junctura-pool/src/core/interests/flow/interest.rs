@@ -12,6 +12,7 @@ use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::interest::{Aim, Interest, Prepared, typed};
 use crate::core::interests::table::InterestTable;
@@ -19,6 +20,15 @@ use crate::core::objects::identity::identity;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
+    /// The next request may have a selector that was read before; `None`: no request has.
+    ///
+    /// Gives back what was there before.
+    pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
+        std::mem::replace(&mut self.exchange.asked.interests.prepared, selector)
+    }
+}
+
+impl ObjectExchange {
     /// A new visible object matches an interest.
     pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
         match self.asked.interests.get(interest) {
@@ -31,13 +41,6 @@ impl Core {
             }
             None => {}
         }
-    }
-
-    /// The next request may have a selector that was read before; `None`: no request has.
-    ///
-    /// Gives back what was there before.
-    pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
-        std::mem::replace(&mut self.asked.interests.prepared, selector)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::core::clients::client::Pending;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::named_requirement::subject;
 use crate::core::interests::requirement::Requirement;
 
@@ -24,16 +25,18 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         let asked = self
+            .exchange
             .asked
             .interests
-            .named_requirement(&self.asked.timers, name, require)?;
-        let (id, is_new) = self.find_or_file(client, request, name, asked)?;
-        self.asked.use_named(id, client, request)?;
-        if !self.asked.interests.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.objects.sequence));
+            .named_requirement(&self.exchange.asked.timers, name, require)?;
+        let (id, is_new) = self.exchange.find_or_file(client, request, name, asked)?;
+        self.exchange.asked.use_named(id, client, request)?;
+        if !self.exchange.asked.interests.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         }
         if is_new {
-            self.asked
+            self.exchange
+                .asked
                 .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
         Ok(())
@@ -55,19 +58,35 @@ impl Core {
             stuck_after_ms: written.stuck_after_ns.map(milliseconds),
             group: written.is_group,
         };
-        let asked = self
-            .asked
-            .interests
-            .named_requirement(&self.asked.timers, &written.name, &require);
-        let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
+        let asked =
+            self.exchange
+                .asked
+                .interests
+                .named_requirement(&self.exchange.asked.timers, &written.name, &require);
+        let made = asked.and_then(|asked| self.exchange.find_or_file(NOBODY, 0, &written.name, asked));
         let (id, _) = made.map_err(|error| {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.asked.interests.wind(&mut self.asked.timers, id);
+        self.exchange.asked.interests.wind(&mut self.exchange.asked.timers, id);
         Ok(())
     }
 
+    pub(in crate::core) fn retract_named(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let id = self.exchange.asked.interests.find_named(name)?;
+        let owed = self.exchange.end_named(id, events::RETRACTED, Some(client), fx);
+        self.exchange.deferred.answer_in_turn(client, request, owed, fx);
+        Ok(())
+    }
+}
+
+impl ObjectExchange {
     /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
     ///
     /// A client that may not ask for anything more makes none.
@@ -101,25 +120,7 @@ impl Core {
         Ok((id, true))
     }
 
-    pub(in crate::core) fn retract_named(
-        &mut self,
-        client: u32,
-        request: u64,
-        name: &str,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let id = self.asked.interests.find_named(name)?;
-        let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
-        self.deferred.answer_in_turn(client, request, owed, fx);
-        Ok(())
-    }
-
-    /// Nobody has used it for as long as it lives without.
-    pub(in crate::core) fn lapse(&mut self, id: u32, fx: &mut impl Effects) {
-        self.end_named(id, events::LAPSED, None, fx);
-    }
-
-    fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
+    pub(in crate::core) fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
         let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) else {
             return 0;
         };

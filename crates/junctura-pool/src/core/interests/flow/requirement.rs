@@ -10,6 +10,7 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::Part;
 use crate::core::deferred::beginning::Beginning;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::{Disowned, Requirement, Whose};
 use crate::core::objects::object::State;
@@ -34,35 +35,28 @@ impl Core {
             let cause = "only a requirement with a name outlives its client";
             return Err(Error::new(Code::InvalidArgument, "time to live", cause));
         }
-        let selectors = self.asked.interests.selectors(&require.selector)?;
+        let selectors = self.exchange.asked.interests.selectors(&require.selector)?;
         let whose = Whose::Client { client, request };
         let requirement = Requirement::new(
             whose,
             selectors,
             require.newest_only,
-            self.asked.interests.bounds(require)?,
+            self.exchange.asked.interests.bounds(require)?,
         );
-        let id = self.add_requirement(client, request, requirement, Pending::Requirement)?;
-        if !self.asked.interests.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        self.exchange.asked.clients.may_ask(client, request)?;
+        let id = self.exchange.file_requirement(requirement)?;
+        self.exchange
+            .asked
+            .clients
+            .add_pending(client, request, Pending::Requirement(id))?;
+        if !self.exchange.asked.interests.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         }
         Ok(())
     }
+}
 
-    /// Files a requirement; it is owed what is visible already.
-    pub(in crate::core) fn add_requirement(
-        &mut self,
-        client: u32,
-        request: u64,
-        requirement: Requirement,
-        pending: fn(u32) -> Pending,
-    ) -> Result<u32> {
-        self.asked.clients.may_ask(client, request)?;
-        let id = self.file_requirement(requirement)?;
-        self.asked.clients.add_pending(client, request, pending(id))?;
-        Ok(id)
-    }
-
+impl ObjectExchange {
     /// Files a requirement that is no client's.
     pub(in crate::core) fn file_requirement(&mut self, mut requirement: Requirement) -> Result<u32> {
         let sight = self.sight();
@@ -202,7 +196,7 @@ impl Core {
         self.owed_by_one_less(object);
     }
 
-    fn owed_by_one_less(&mut self, object: u32) {
+    pub(in crate::core) fn owed_by_one_less(&mut self, object: u32) {
         let entry = &mut self.objects[object];
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;
@@ -296,7 +290,7 @@ impl Core {
         }
     }
 
-    fn lose(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
+    pub(in crate::core) fn lose(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
         self.asked.disappoint(&self.objects, id, &[object], reason, fx);
     }

@@ -5,8 +5,8 @@ use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 
 use crate::core::clients::table::ClientTable;
+use crate::core::objects::index::Sight;
 use crate::core::objects::order::Sorting;
-use crate::core::objects::sight::Sight;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::Missed;
 

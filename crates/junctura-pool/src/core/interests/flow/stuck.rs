@@ -25,9 +25,10 @@ const LOOK: u64 = u64::MAX;
 impl Core {
     /// Breaks one requirement that is made to break, if it is time to.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
-        while let Some(id) = self.asked.interests.breakers.over_quota.pop_last() {
+        while let Some(id) = self.exchange.asked.interests.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
             let over = self
+                .exchange
                 .asked
                 .interests
                 .requirement_ref(id)
@@ -37,16 +38,28 @@ impl Core {
                 return true;
             }
         }
-        let is_full = self.memory.somebody_waits_in_vain(self.is_behind())
-            || self.memory.somebody_lacks(self.is_behind(), Shortage::Records);
-        if self.asked.interests.breakers.on_full.is_empty() || !is_full {
+        let is_full = self.exchange.memory.somebody_waits_in_vain(self.exchange.is_behind())
+            || self
+                .exchange
+                .memory
+                .somebody_lacks(self.exchange.is_behind(), Shortage::Records);
+        if self.exchange.asked.interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
-            let one = self.asked.interests.requirement_ref(id)?;
+            let one = self.exchange.asked.interests.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
-        let Some((_, id)) = self.asked.interests.breakers.on_full.iter().filter_map(keeps).max() else {
+        let Some((_, id)) = self
+            .exchange
+            .asked
+            .interests
+            .breakers
+            .on_full
+            .iter()
+            .filter_map(keeps)
+            .max()
+        else {
             return false;
         };
         self.break_requirement(id, "memory is full", fx);
@@ -55,15 +68,17 @@ impl Core {
 
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
-        self.memory.watch.looks = None;
+        self.exchange.memory.watch.looks = None;
         for shortage in Shortage::ALL {
-            while self.memory.somebody_lacks(self.is_behind(), shortage)
-                && let Some(id) = self
-                    .asked
-                    .interests
-                    .most_stuck(&self.objects, &self.asked.timers, shortage)
+            while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
+                && let Some(id) = self.exchange.asked.interests.most_stuck(
+                    &self.exchange.objects,
+                    &self.exchange.asked.timers,
+                    shortage,
+                )
             {
                 let after = self
+                    .exchange
                     .asked
                     .interests
                     .requirement_ref(id)
@@ -81,18 +96,21 @@ impl Core {
                 self.follow_up(fx);
             }
         }
-        while self.memory.somebody_waits_in_vain(self.is_behind())
-            && let Some(client) = self.memory.hoarder(&self.asked.timers)
+        while self.exchange.memory.somebody_waits_in_vain(self.exchange.is_behind())
+            && let Some(client) = self.exchange.memory.hoarder(&self.exchange.asked.timers)
         {
             let since = self
+                .exchange
                 .memory
                 .recalled
                 .get(&client)
-                .map_or(self.asked.timers.now, |recall| self.memory.others_wait_since(recall));
+                .map_or(self.exchange.asked.timers.now, |recall| {
+                    self.exchange.memory.others_wait_since(recall)
+                });
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
-                self.memory.ledger.leased_bytes(client),
-                seconds(self.asked.timers.now - since)
+                self.exchange.memory.ledger.leased_bytes(client),
+                seconds(self.exchange.asked.timers.now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
@@ -102,8 +120,8 @@ impl Core {
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
-        let since = self.asked.timers.now;
-        let Some(requirement) = self.asked.interests.requirement_mut(id) else {
+        let since = self.exchange.asked.timers.now;
+        let Some(requirement) = self.exchange.asked.interests.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
@@ -111,22 +129,27 @@ impl Core {
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
-        self.asked.disappoint(&self.objects, id, &waiting, "broken", fx);
-        self.asked.count.broken += 1;
-        self.asked.report_broken(id, why, fx);
+        self.exchange
+            .asked
+            .disappoint(&self.exchange.objects, id, &waiting, "broken", fx);
+        self.exchange.asked.count.broken += 1;
+        self.exchange.asked.report_broken(id, why, fx);
         let whose = self
+            .exchange
             .asked
             .interests
             .requirement_ref(id)
-            .and_then(|one| self.asked.interests.person_of(one));
-        self.asked.tell_about_requirement(id, events::BROKEN, whose, why, fx);
+            .and_then(|one| self.exchange.asked.interests.person_of(one));
+        self.exchange
+            .asked
+            .tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
-            self.forfeit(id, object);
-            self.settle_in_turn(object, fx);
+            self.exchange.forfeit(id, object);
+            self.exchange.settle_in_turn(object, fx);
         }
         for &object in &waiting {
-            self.no_longer_owed(id, object);
-            self.settle_in_turn(object, fx);
+            self.exchange.no_longer_owed(id, object);
+            self.exchange.settle_in_turn(object, fx);
         }
     }
 }

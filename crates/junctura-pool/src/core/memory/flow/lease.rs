@@ -13,11 +13,94 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::memory::lease_queue::WaitingLease;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
+    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
+    pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
+        self.exchange.memory.refuse_leases_in_vain(
+            &mut self.exchange.asked,
+            &self.exchange.objects,
+            &self.exchange.bundles,
+            fx,
+        );
+        while let Some(first) = self.exchange.memory.waiting_leases.first() {
+            if self.exchange.serve_lease(first, fx).is_some() {
+                continue;
+            }
+            let next = self.exchange.memory.waiting_leases.next_to_pass();
+            let Some(bytes) = next.and_then(|turn| self.exchange.serve_lease(turn, fx)) else {
+                break;
+            };
+            self.exchange.memory.note_passed(&mut self.exchange.asked.timers, bytes);
+        }
+        for client in self.exchange.memory.stalled.clients() {
+            self.serve_waiting_offers(client, fx);
+        }
+    }
+}
+
+impl ObjectExchange {
+    /// Leases a segment, if there is memory for one. Gives its bytes.
+    pub(in crate::core) fn grant(
+        &mut self,
+        client: u32,
+        request: u64,
+        payload_bytes: u64,
+        fx: &mut impl Effects,
+    ) -> Result<Option<u64>> {
+        let grant = match self.memory.ledger.lease(client, payload_bytes) {
+            Ok(grant) => grant,
+            Err(full) if full.may_wait() => return Ok(None),
+            Err(full) => return Err(self.described(full)),
+        };
+        if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
+            self.memory.ledger.give_back(client, grant.segment)?;
+            return Err(error);
+        }
+        self.memory.unused.insert(grant.segment, client);
+        self.asked.count.segments_made += 1;
+        fx.reply_segment(client, request, segment_head(grant, true));
+        Ok(Some(grant.bytes))
+    }
+
+    /// Says what fills the pool.
+    pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
+        let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
+        self.described(Full {
+            reason: Reason::Budget,
+            payload_bytes,
+            limits,
+            counters,
+        })
+    }
+
+    pub(in crate::core) fn described(&self, full: Full) -> Error {
+        let described = full.into_error(&self.memory.ledger.holders(), |client| {
+            match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
+                Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
+                None => format!("client {client}"),
+            }
+        });
+        if described.code() != Code::PoolFull {
+            return described;
+        }
+        let tier = self
+            .memory
+            .tier_text()
+            .map_or_else(String::new, |tier| format!("; {tier}"));
+        let cause = format!(
+            "{}{tier}{}{}",
+            described.cause(),
+            self.asked.full_besides(&self.objects),
+            self.retention.kept_for_those_absent()
+        );
+        Error::new(Code::PoolFull, described.subject(), cause)
+    }
+
     pub(in crate::core) fn lease(
         &mut self,
         client: u32,
@@ -71,44 +154,8 @@ impl Core {
         Ok(())
     }
 
-    /// Leases a segment, if there is memory for one. Gives its bytes.
-    fn grant(&mut self, client: u32, request: u64, payload_bytes: u64, fx: &mut impl Effects) -> Result<Option<u64>> {
-        let grant = match self.memory.ledger.lease(client, payload_bytes) {
-            Ok(grant) => grant,
-            Err(full) if full.may_wait() => return Ok(None),
-            Err(full) => return Err(self.described(full)),
-        };
-        if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
-            self.memory.ledger.give_back(client, grant.segment)?;
-            return Err(error);
-        }
-        self.memory.unused.insert(grant.segment, client);
-        self.asked.count.segments_made += 1;
-        fx.reply_segment(client, request, segment_head(grant, true));
-        Ok(Some(grant.bytes))
-    }
-
-    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
-    pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
-        self.memory
-            .refuse_leases_in_vain(&mut self.asked, &self.objects, &self.bundles, fx);
-        while let Some(first) = self.memory.waiting_leases.first() {
-            if self.serve_lease(first, fx).is_some() {
-                continue;
-            }
-            let next = self.memory.waiting_leases.next_to_pass();
-            let Some(bytes) = next.and_then(|turn| self.serve_lease(turn, fx)) else {
-                break;
-            };
-            self.memory.note_passed(&mut self.asked.timers, bytes);
-        }
-        for client in self.memory.stalled.clients() {
-            self.serve_waiting_offers(client, fx);
-        }
-    }
-
     /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it still waits.
-    fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
+    pub(in crate::core) fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
         let lease = self.memory.waiting_leases.get(turn)?;
         let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
         let bytes = match self.grant(client, request, payload_bytes, fx) {
@@ -143,40 +190,6 @@ impl Core {
             .clients
             .settle_pending(&mut self.asked.timers, client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
-    }
-
-    /// Says what fills the pool.
-    pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
-        let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
-        self.described(Full {
-            reason: Reason::Budget,
-            payload_bytes,
-            limits,
-            counters,
-        })
-    }
-
-    fn described(&self, full: Full) -> Error {
-        let described = full.into_error(&self.memory.ledger.holders(), |client| {
-            match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
-                Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
-                None => format!("client {client}"),
-            }
-        });
-        if described.code() != Code::PoolFull {
-            return described;
-        }
-        let tier = self
-            .memory
-            .tier_text()
-            .map_or_else(String::new, |tier| format!("; {tier}"));
-        let cause = format!(
-            "{}{tier}{}{}",
-            described.cause(),
-            self.asked.full_besides(&self.objects),
-            self.retention.kept_for_those_absent()
-        );
-        Error::new(Code::PoolFull, described.subject(), cause)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Objects whose time is over leave.
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::Until;
 
-impl Core {
+impl ObjectExchange {
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {

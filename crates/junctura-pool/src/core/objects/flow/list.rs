@@ -25,44 +25,52 @@ impl Core {
         list: &List<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.asked.interests.selectors(&list.selector)?;
-        let sorting = self.objects.sorting(&list.order)?;
+        let selectors = self.exchange.asked.interests.selectors(&list.selector)?;
+        let sorting = self.exchange.objects.sorting(&list.order)?;
         let among = list
             .bundle
             .as_deref()
-            .map(|path| self.bundles.bundles_under(path))
+            .map(|path| self.exchange.bundles.bundles_under(path))
             .transpose()?;
-        let sight = self.sight();
-        let mut found = self.objects.sorted_matches(&mut self.asked.clients, sight, &selectors);
+        let sight = self.exchange.sight();
+        let mut found = self
+            .exchange
+            .objects
+            .sorted_matches(&mut self.exchange.asked.clients, sight, &selectors);
         if list.incomplete {
-            found.extend(self.bundles.staged_matches(&self.objects, &selectors));
+            found.extend(self.exchange.bundles.staged_matches(&self.exchange.objects, &selectors));
         }
         if let Some(among) = among {
-            found.retain(|id| among.contains(&self.objects[id].bundle));
+            found.retain(|id| among.contains(&self.exchange.objects[id].bundle));
         }
-        self.asked.clients.may_ask(client, request)?;
+        self.exchange.asked.clients.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
-        self.asked.clients.weigh_asked(client, bytes)?;
+        self.exchange.asked.clients.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
             rest: found,
             bytes,
         };
-        self.asked
+        self.exchange
+            .asked
             .clients
             .add_pending(client, request, Pending::List(Box::new(listing)))?;
-        fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         if let Some(Pending::List(listing)) = self
+            .exchange
             .asked
             .clients
             .get(client)
             .and_then(|state| state.pending.get(&request))
         {
             for object in listing.rest.iter() {
-                self.objects[object].watchers += 1;
+                self.exchange.objects[object].watchers += 1;
             }
         }
-        self.asked.clients.more(&mut self.objects, client, request, fx);
+        self.exchange
+            .asked
+            .clients
+            .more(&mut self.exchange.objects, client, request, fx);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::core::clients::table::ClientTable;
 use crate::core::durability::Durability;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timers;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::flow::demand_probe::{Declined, not_wanted};
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
@@ -34,39 +35,49 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let waits = self
+            .exchange
             .asked
             .clients
             .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            let examined = self
-                .asked
-                .clients
-                .examine(&self.objects, &self.retention, client, content);
-            let shortage = self.memory.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            let examined =
+                self.exchange
+                    .asked
+                    .clients
+                    .examine(&self.exchange.objects, &self.exchange.retention, client, content);
+            let shortage = self
+                .exchange
+                .memory
+                .stalled
+                .shortage_of(client)
+                .unwrap_or(Shortage::Payload);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
-            self.take_up(client, number, bundle, content, fx)
+            self.exchange.take_up(client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(taken) => self.durability.acknowledge(
-                &mut self.asked,
-                &self.objects,
+            Ok(taken) => self.exchange.durability.acknowledge(
+                &mut self.exchange.asked,
+                &self.exchange.objects,
                 (client, number, bundle),
                 taken,
                 content.head,
                 fx,
             ),
             Err(Refusal::Wait(shortage)) => {
-                match self.asked.clients.wait_for_memory(
-                    &mut self.asked.timers,
-                    &mut self.asked.count,
+                match self.exchange.asked.clients.wait_for_memory(
+                    &mut self.exchange.asked.timers,
+                    &mut self.exchange.asked.count,
                     client,
                     number,
                     bundle,
                     content,
                 ) {
-                    Ok(()) => self.memory.stall(&self.asked.timers, client, shortage, fx),
+                    Ok(()) => self
+                        .exchange
+                        .memory
+                        .stall(&self.exchange.asked.timers, client, shortage, fx),
                     Err(error) => self.fail(client, number, &error, fx),
                 }
             }
@@ -74,7 +85,56 @@ impl Core {
         }
     }
 
-    fn take_up(
+    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
+        while let Some(offer) = self
+            .exchange
+            .asked
+            .clients
+            .get_mut(client)
+            .and_then(|state| state.waiting_offers.pop_front())
+        {
+            let outcome = match self
+                .exchange
+                .take_up(client, offer.number, offer.bundle, offer.content(), fx)
+            {
+                Ok(taken) => Ok(taken),
+                Err(Refusal::Failed(error)) => Err(error),
+                Err(Refusal::Wait(shortage)) => {
+                    if let Some(state) = self.exchange.asked.clients.get_mut(client) {
+                        state.waiting_offers.push_front(offer);
+                    }
+                    return self
+                        .exchange
+                        .memory
+                        .stall(&self.exchange.asked.timers, client, shortage, fx);
+                }
+            };
+            self.exchange.asked.timers.cancel(client, offer.number);
+            self.exchange.asked.clients.weigh_offer_no_more(client, &offer);
+            match outcome {
+                Ok(taken) => {
+                    self.exchange.durability.acknowledge(
+                        &mut self.exchange.asked,
+                        &self.exchange.objects,
+                        (client, offer.number, offer.bundle),
+                        taken,
+                        offer.head,
+                        fx,
+                    );
+                }
+                Err(error) => self.fail(client, offer.number, &error, fx),
+            }
+            self.exchange
+                .asked
+                .answer_syncs(&mut self.exchange.deferred, client, offer.syncs, fx);
+        }
+        self.exchange.memory.stalled.remove(client);
+    }
+}
+
+impl ObjectExchange {
+    pub(in crate::core) fn take_up(
         &mut self,
         client: u32,
         number: u64,
@@ -94,7 +154,7 @@ impl Core {
     }
 
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
-    fn publish(
+    pub(in crate::core) fn publish(
         &mut self,
         client: u32,
         content: Content<'_>,
@@ -167,7 +227,7 @@ impl Core {
     }
 
     /// Who wants the new object gets it.
-    fn announce(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn announce(&mut self, id: u32, fx: &mut impl Effects) {
         let mut matched = std::mem::take(&mut self.asked.interests.matched);
         matched.clear();
         let object = &self.objects[id];
@@ -230,44 +290,6 @@ impl Core {
         self.asked
             .pass_syncs_on(&mut self.deferred, client, at, offer.syncs, fx);
         self.memory.came_free = true;
-    }
-
-    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
-    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
-        while let Some(offer) = self
-            .asked
-            .clients
-            .get_mut(client)
-            .and_then(|state| state.waiting_offers.pop_front())
-        {
-            let outcome = match self.take_up(client, offer.number, offer.bundle, offer.content(), fx) {
-                Ok(taken) => Ok(taken),
-                Err(Refusal::Failed(error)) => Err(error),
-                Err(Refusal::Wait(shortage)) => {
-                    if let Some(state) = self.asked.clients.get_mut(client) {
-                        state.waiting_offers.push_front(offer);
-                    }
-                    return self.memory.stall(&self.asked.timers, client, shortage, fx);
-                }
-            };
-            self.asked.timers.cancel(client, offer.number);
-            self.asked.clients.weigh_offer_no_more(client, &offer);
-            match outcome {
-                Ok(taken) => {
-                    self.durability.acknowledge(
-                        &mut self.asked,
-                        &self.objects,
-                        (client, offer.number, offer.bundle),
-                        taken,
-                        offer.head,
-                        fx,
-                    );
-                }
-                Err(error) => self.fail(client, offer.number, &error, fx),
-            }
-            self.asked.answer_syncs(&mut self.deferred, client, offer.syncs, fx);
-        }
-        self.memory.stalled.remove(client);
     }
 }
 

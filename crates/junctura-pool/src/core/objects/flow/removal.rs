@@ -1,10 +1,10 @@
 //! Removal of objects: from the listing, from memory, and from the table.
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{State, Until, Why};
 
-impl Core {
+impl ObjectExchange {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
     pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {

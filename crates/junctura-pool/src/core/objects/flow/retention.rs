@@ -9,13 +9,13 @@ use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredWork;
 use crate::core::deferred::Part;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
 use crate::core::objects::retention_by_name::AwaitedNames;
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 
-impl Core {
+impl ObjectExchange {
     /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
     /// nothing else keeps.
     pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {

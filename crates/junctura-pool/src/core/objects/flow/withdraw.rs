@@ -13,6 +13,7 @@ use crate::core::deferred::DeferredWork;
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Aim;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::object::{Object, State, Why};
@@ -28,16 +29,16 @@ impl Core {
         withdraw: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Aim::Key { identity, text, .. } = self.asked.interests.aim(&withdraw.target)? else {
+        let Aim::Key { identity, text, .. } = self.exchange.asked.interests.aim(&withdraw.target)? else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
                 "takes a key; withdraw-all takes a selector",
             ));
         };
-        self.see_off_key(identity, fx);
-        let mut objects = self.objects.kept_versions(identity);
-        match self.objects.look_up(identity, &text) {
+        self.exchange.see_off_key(identity, fx);
+        let mut objects = self.exchange.objects.kept_versions(identity);
+        match self.exchange.objects.look_up(identity, &text) {
             Ok(newest) => objects.extend(newest),
             Err(gone) if objects.is_empty() => return Err(gone),
             Err(_) => {}
@@ -45,7 +46,7 @@ impl Core {
         if objects.is_empty() {
             return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
         }
-        self.take_out(client, request, objects, withdraw, fx)
+        self.exchange.take_out(client, request, objects, withdraw, fx)
     }
 
     pub(in crate::core) fn withdraw_all(
@@ -62,18 +63,105 @@ impl Core {
                 "takes a selector; withdraw takes a key",
             ));
         };
-        let selectors = self.asked.interests.selectors(text)?;
-        let sight = self.sight();
+        let selectors = self.exchange.asked.interests.selectors(text)?;
+        let sight = self.exchange.sight();
         let mut objects = self
+            .exchange
             .objects
-            .matches_to_change(&mut self.asked.clients, sight, &selectors);
+            .matches_to_change(&mut self.exchange.asked.clients, sight, &selectors);
         if objects.len() <= self.config.changed_at_once {
-            objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
+            objects.sort_unstable_by_key(|&id| self.exchange.objects[id].sequence);
         }
-        self.take_out(client, request, objects, withdraw, fx)
+        self.exchange.take_out(client, request, objects, withdraw, fx)
     }
 
-    fn take_out(
+    /// Takes out the next of very many objects. Whether something is left to do.
+    pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
+        // Another one may have its number, where its client has cancelled it or gone.
+        let withdrawal = self.exchange.withdrawals.table.get_mut(id as usize);
+        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
+            return false;
+        };
+        let (force, newest) = (withdrawal.force, withdrawal.newest);
+        let Some(object) = withdrawal.left.pop() else {
+            self.end_parts(id, fx);
+            return false;
+        };
+        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
+        if !self
+            .exchange
+            .objects
+            .was_there(self.exchange.asked.timers.now, object, newest)
+            && !self.exchange.objects.get(object).is_some_and(kept)
+        {
+            return true;
+        }
+        let is_free = force || self.exchange.objects[object].owed == 0;
+        let owed_to = if is_free {
+            Vec::new()
+        } else {
+            self.exchange.asked.blockers(&self.exchange.objects, object)
+        };
+        let is_free = owed_to.is_empty();
+        if let Some(withdrawal) = self.exchange.withdrawals.table.get_mut(id as usize) {
+            if is_free {
+                withdrawal.done += 1;
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        if is_free {
+            self.exchange.take_one_out(object, fx);
+        } else {
+            self.exchange.objects[object].watchers += 1;
+            self.exchange
+                .withdrawals
+                .by_object
+                .entry(object)
+                .or_default()
+                .insert(id);
+        }
+        true
+    }
+
+    /// All of very many objects were looked at.
+    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.exchange.withdrawals.table.get(id as usize) else {
+            return;
+        };
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() {
+            self.exchange.withdrawals.table.try_remove(id as usize);
+            self.exchange
+                .asked
+                .clients
+                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            fx.reply(client, request, &Reply::Done(done));
+        } else if withdrawal.timeout_ms == Some(0) {
+            let error = self.exchange.asked.still_wanted(&self.exchange.objects, withdrawal);
+            self.exchange
+                .withdrawals
+                .drop_withdrawal(&mut self.exchange.objects, id);
+            self.exchange
+                .asked
+                .clients
+                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            self.fail(client, request, &error, fx);
+        } else if let Some(timeout) = withdrawal.timeout_ms {
+            let at = withdrawal
+                .began
+                .saturating_add(milliseconds(timeout))
+                .max(self.exchange.asked.timers.now);
+            self.exchange
+                .asked
+                .timers
+                .set(at, client, request, Timer::Withdrawal(id));
+        }
+    }
+}
+
+impl ObjectExchange {
+    pub(in crate::core) fn take_out(
         &mut self,
         client: u32,
         request: u64,
@@ -148,74 +236,6 @@ impl Core {
         Ok(())
     }
 
-    /// Takes out the next of very many objects. Whether something is left to do.
-    pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
-        // Another one may have its number, where its client has cancelled it or gone.
-        let withdrawal = self.withdrawals.table.get_mut(id as usize);
-        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
-            return false;
-        };
-        let (force, newest) = (withdrawal.force, withdrawal.newest);
-        let Some(object) = withdrawal.left.pop() else {
-            self.end_parts(id, fx);
-            return false;
-        };
-        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
-        if !self.objects.was_there(self.asked.timers.now, object, newest) && !self.objects.get(object).is_some_and(kept)
-        {
-            return true;
-        }
-        let is_free = force || self.objects[object].owed == 0;
-        let owed_to = if is_free {
-            Vec::new()
-        } else {
-            self.asked.blockers(&self.objects, object)
-        };
-        let is_free = owed_to.is_empty();
-        if let Some(withdrawal) = self.withdrawals.table.get_mut(id as usize) {
-            if is_free {
-                withdrawal.done += 1;
-            } else {
-                withdrawal.waits.insert(object, owed_to);
-            }
-        }
-        if is_free {
-            self.take_one_out(object, fx);
-        } else {
-            self.objects[object].watchers += 1;
-            self.withdrawals.by_object.entry(object).or_default().insert(id);
-        }
-        true
-    }
-
-    /// All of very many objects were looked at.
-    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.table.get(id as usize) else {
-            return;
-        };
-        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
-        if withdrawal.waits.is_empty() {
-            self.withdrawals.table.try_remove(id as usize);
-            self.asked
-                .clients
-                .settle_pending(&mut self.asked.timers, client, request);
-            fx.reply(client, request, &Reply::Done(done));
-        } else if withdrawal.timeout_ms == Some(0) {
-            let error = self.asked.still_wanted(&self.objects, withdrawal);
-            self.withdrawals.drop_withdrawal(&mut self.objects, id);
-            self.asked
-                .clients
-                .settle_pending(&mut self.asked.timers, client, request);
-            self.fail(client, request, &error, fx);
-        } else if let Some(timeout) = withdrawal.timeout_ms {
-            let at = withdrawal
-                .began
-                .saturating_add(milliseconds(timeout))
-                .max(self.asked.timers.now);
-            self.asked.timers.set(at, client, request, Timer::Withdrawal(id));
-        }
-    }
-
     pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
         if self.objects[object].is_visible() {
             self.remove(object, Why::Withdrawn, fx);
@@ -235,7 +255,7 @@ impl Core {
         }
     }
 
-    fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
         let waits = self
             .withdrawals
             .table
