@@ -288,7 +288,7 @@ impl Bundles {
         let openers = std::mem::take(&mut bundle.openers);
         let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
         for (client, request) in openers {
-            asked.clients.settle_pending(&mut asked.timers, client, request);
+            asked.settle(client, request);
             if by != Some((client, request)) {
                 fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }

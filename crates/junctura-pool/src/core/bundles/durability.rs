@@ -92,15 +92,15 @@ impl ClientRequests {
                 None,
             ) => send_completed(opener, first, objects, &versions, fx),
             (Waiting::Opener { .. }, Some(error)) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Ended(Failure::from(error)));
             }
             (Waiting::Asker { answer, .. }, None) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Done(answer));
             }
             (Waiting::Asker { .. }, Some(error)) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Failed(Failure::from(error)));
             }
         }

@@ -30,4 +30,12 @@ impl ClientRequests {
             count: Counters::default(),
         }
     }
+
+    /// Forgets a request that needs no answer any more.
+    pub(in crate::core) fn settle(&mut self, client: u32, request: u64) {
+        if let Some(state) = self.clients.get_mut(client) {
+            state.pending.remove(&request);
+            self.timers.cancel(client, request);
+        }
+    }
 }

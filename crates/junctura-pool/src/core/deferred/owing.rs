@@ -68,14 +68,8 @@ impl Core {
         let Some((window, until_live)) = joins else {
             return fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         };
-        self.exchange
-            .asked
-            .interests
-            .end_use(&mut self.exchange.asked.timers, id, client, request);
-        self.exchange
-            .asked
-            .clients
-            .settle_pending(&mut self.exchange.asked.timers, client, request);
+        self.exchange.asked.end_use(id, client, request);
+        self.exchange.asked.settle(client, request);
         let follow = Follow {
             window,
             until_live,

@@ -144,7 +144,7 @@ impl Durability {
         number: u64,
         fx: &mut impl Effects,
     ) {
-        let pending = asked.clients.get(client).and_then(|state| state.pending.get(&number));
+        let pending = asked.clients.pending(client, number);
         let Some(&Pending::Durable(awaits)) = pending else {
             return;
         };
@@ -178,7 +178,7 @@ impl ClientRequests {
         failure: Option<&Error>,
         fx: &mut impl Effects,
     ) {
-        self.clients.settle_pending(&mut self.timers, client, number);
+        self.settle(client, number);
         match failure {
             None => fx.reply(client, number, &Reply::Done(0)),
             Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),

@@ -116,20 +116,13 @@ impl Core {
             })
             .collect();
         for (id, client, request) in demands {
-            self.exchange
-                .asked
-                .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            // A demand has no queue.
+            _ = self.exchange.asked.end_interest(id);
+            self.exchange.asked.settle(client, request);
             fx.reply(client, request, &refusal);
         }
         for lease in self.exchange.memory.waiting_leases.take_all() {
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, lease.client, lease.request);
+            self.exchange.asked.settle(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
         for client in std::mem::take(&mut self.exchange.memory.stalled).clients() {
@@ -156,10 +149,7 @@ impl Core {
             .get_or_insert_with(|| self.exchange.asked.what_is_left().map_or(Ok(()), Err))
             .clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            self.exchange.asked.settle(client, request);
             match &ending {
                 Err(left) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
                 Ok(()) => fx.reply(client, request, &Reply::Done(0)),

@@ -112,18 +112,10 @@ impl Core {
     }
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
-        let cancelled = match self
-            .exchange
-            .asked
-            .clients
-            .get(client)
-            .and_then(|state| state.pending.get(&which))
-        {
+        let cancelled = match self.exchange.asked.clients.pending(client, which) {
             Some(Pending::Demand(id)) => {
                 let id = *id;
-                self.exchange
-                    .asked
-                    .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
+                self.exchange.drop_interest(id);
                 true
             }
             Some(Pending::Lease(turn)) => {
@@ -149,34 +141,20 @@ impl Core {
             _ => false,
         };
         if cancelled {
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, client, which);
+            self.exchange.asked.settle(client, which);
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
             fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self
-            .exchange
-            .asked
-            .clients
-            .get(client)
-            .and_then(|state| state.pending.get(&which))
-        {
+        match self.exchange.asked.clients.pending(client, which) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => {
-                self.exchange
-                    .asked
-                    .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
+                self.exchange.drop_interest(id);
             }
             Some(&Pending::Requirement(id)) => _ = self.exchange.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => {
-                self.exchange
-                    .asked
-                    .interests
-                    .end_use(&mut self.exchange.asked.timers, id, client, which);
+                self.exchange.asked.end_use(id, client, which);
             }
             Some(&Pending::Bundle(bundle)) => self.exchange.leave_bundle(client, which, bundle, fx),
             Some(Pending::List(_)) => self
@@ -192,10 +170,7 @@ impl Core {
                 ));
             }
         }
-        self.exchange
-            .asked
-            .clients
-            .settle_pending(&mut self.exchange.asked.timers, client, which);
+        self.exchange.asked.settle(client, which);
         self.exchange.deferred.answer_in_turn(client, number, 0, fx);
         Ok(())
     }

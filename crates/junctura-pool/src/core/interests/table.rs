@@ -217,7 +217,7 @@ impl InterestTable {
             return self.find_named(name).map(Some);
         }
         let Some(number) = number else { return Ok(None) };
-        match clients.get(client).and_then(|state| state.pending.get(&number)) {
+        match clients.pending(client, number) {
             Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
             _ => Err(Error::new(
                 Code::NotFound,

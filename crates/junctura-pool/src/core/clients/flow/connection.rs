@@ -125,12 +125,7 @@ impl Core {
         }
         let mut owed = 0;
         for request in some {
-            let pending = self
-                .exchange
-                .asked
-                .clients
-                .get(client)
-                .and_then(|state| state.pending.get(&request));
+            let pending = self.exchange.asked.clients.pending(client, request);
             owed += pending.map_or(0, |pending| self.exchange.asked.owed_to(pending));
             self.abandon(client, request, fx);
             let state = self.exchange.asked.clients.get(client);
@@ -224,24 +219,13 @@ impl Core {
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        match self
-            .exchange
-            .asked
-            .clients
-            .get(client)
-            .and_then(|state| state.pending.get(&request))
-        {
+        match self.exchange.asked.clients.pending(client, request) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => {
-                self.exchange
-                    .asked
-                    .drop_interest(&mut self.exchange.objects, &mut self.exchange.deferred, id);
+                self.exchange.drop_interest(id);
             }
             Some(&Pending::Requirement(id)) => _ = self.exchange.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => {
-                self.exchange
-                    .asked
-                    .interests
-                    .end_use(&mut self.exchange.asked.timers, id, client, request);
+                self.exchange.asked.end_use(id, client, request);
             }
             Some(&Pending::Bundle(bundle)) => self.exchange.leave_bundle(client, request, bundle, fx),
             Some(&Pending::Withdrawal(id)) => self
@@ -259,10 +243,7 @@ impl Core {
             Some(Pending::Lease(turn)) => _ = self.exchange.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
-        self.exchange
-            .asked
-            .clients
-            .settle_pending(&mut self.exchange.asked.timers, client, request);
+        self.exchange.asked.settle(client, request);
     }
 }
 

@@ -115,10 +115,7 @@ impl ClientRequests {
         } = delivery;
         if let Some(requirement) = self.interests.still(via.and_then(|via| via.requirement)) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
-            if self
-                .interests
-                .mark_in_flight(objects, &mut self.timers, requirement, id, from_queue)
-            {
+            if self.mark_in_flight(objects, requirement, id, from_queue) {
                 flags |= fixed::REDELIVERED;
             }
         }

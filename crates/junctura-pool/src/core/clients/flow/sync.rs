@@ -47,7 +47,7 @@ impl ClientRequests {
             return;
         }
         for number in syncs {
-            self.clients.settle_pending(&mut self.timers, client, number);
+            self.settle(client, number);
             deferred.answer_sync(&self.clients, client, number, fx);
         }
     }

@@ -149,7 +149,7 @@ impl ObjectExchange {
 
 impl ClientRequests {
     pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Demand(id)) = self.clients.pending(client, request) else {
             return;
         };
         let id = *id;
@@ -158,7 +158,7 @@ impl ClientRequests {
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
         _ = self.end_interest(id);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 
@@ -176,7 +176,7 @@ impl ClientRequests {
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         // A demand has no queue.
         _ = self.end_interest(id);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.settle(client, request);
         let via = self.interests.still(requirement).map(|_| Via {
             follow: None,
             requirement,

@@ -98,10 +98,7 @@ impl Core {
             .interests
             .watch_queue(&mut self.exchange.objects, id);
         if let Some(requirement) = requirement {
-            self.exchange
-                .asked
-                .interests
-                .read_requirement_by(&mut self.exchange.asked.timers, requirement, Some(id));
+            self.exchange.asked.read_requirement_by(requirement, Some(id));
         }
         fx.reply(client, request, &Reply::Began(beginning.since));
         self.exchange
@@ -336,10 +333,9 @@ impl ClientRequests {
         }
         match (following.requirement, &following.member) {
             (Some(requirement), Some(member)) => {
-                self.interests
-                    .leave_group(&mut self.timers, id, requirement, member, &following);
+                self.leave_group(id, requirement, member, &following);
             }
-            (Some(requirement), None) => self.interests.read_requirement_by(&mut self.timers, requirement, None),
+            (Some(requirement), None) => self.read_requirement_by(requirement, None),
             (None, _) => {}
         }
         if let Some(state) = self.clients.get_mut(following.client) {

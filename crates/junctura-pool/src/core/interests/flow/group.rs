@@ -113,7 +113,7 @@ impl ObjectExchange {
             group.joining.insert((joined, id));
         }
         self.asked.interests.seat(id);
-        self.asked.interests.wind(&mut self.asked.timers, requirement);
+        self.asked.wind(requirement);
         fx.reply(client, request, &Reply::Began(joined));
         if is_new {
             self.asked

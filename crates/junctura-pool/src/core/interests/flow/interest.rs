@@ -29,6 +29,12 @@ impl Core {
 }
 
 impl ObjectExchange {
+    /// Ends an interest, and releases what stands in its queue. Its client's request is the caller's to settle.
+    pub(in crate::core) fn drop_interest(&mut self, id: u32) {
+        let queue = self.asked.end_interest(id);
+        self.deferred.release_queue(&mut self.objects, queue);
+    }
+
     /// A new visible object matches an interest.
     pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
         match self.asked.interests.get(interest) {
@@ -70,7 +76,7 @@ impl ClientRequests {
         if let Interest::Demand(Waiting { requirement, .. }) = &interest
             && let Some(requirement) = self.interests.still(*requirement)
         {
-            self.interests.demand_waits(&mut self.timers, requirement, true);
+            self.demand_waits(requirement, true);
         }
         if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
             self.interests.lookers.insert(id);
@@ -95,7 +101,7 @@ impl ClientRequests {
             Interest::Subscription(subscription) => self.interests.end_subscription(id, &subscription),
             Interest::Demand(waiting) => {
                 if let Some(requirement) = self.interests.still(waiting.requirement) {
-                    self.interests.demand_waits(&mut self.timers, requirement, false);
+                    self.demand_waits(requirement, false);
                 }
                 if waiting.incomplete {
                     self.interests.lookers.remove(&id);
@@ -109,15 +115,9 @@ impl ClientRequests {
         Vec::new()
     }
 
-    /// Ends an interest, and releases what stands in its queue. Its client's request is the caller's to settle.
-    pub(in crate::core) fn drop_interest(&mut self, objects: &mut ObjectTable, deferred: &mut DeferredWork, id: u32) {
-        let queue = self.end_interest(id);
-        deferred.release_queue(objects, queue);
-    }
-
     /// Ends a request from the server's side and says why.
     pub(in crate::core) fn close(&mut self, client: u32, request: u64, error: &Error, fx: &mut impl Effects) {
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.settle(client, request);
         fx.reply(client, request, &Reply::Ended(Failure::from(error)));
     }
 
@@ -134,7 +134,8 @@ impl ClientRequests {
             return;
         };
         let (client, request) = (following.client, following.request);
-        self.drop_interest(objects, deferred, id);
+        let queue = self.end_interest(id);
+        deferred.release_queue(objects, queue);
         self.close(client, request, error, fx);
     }
 }

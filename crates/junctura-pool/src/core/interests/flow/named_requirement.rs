@@ -68,7 +68,7 @@ impl Core {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.exchange.asked.interests.wind(&mut self.exchange.asked.timers, id);
+        self.exchange.asked.wind(id);
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl ClientRequests {
         if let Some(named) = self.interests.named_mut(id) {
             named.users.insert((client, request));
         }
-        self.interests.wind(&mut self.timers, id);
+        self.wind(id);
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl ClientRequests {
             .map(|named| std::mem::take(&mut named.users));
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
         for (client, request) in users.into_iter().flatten() {
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.settle(client, request);
             fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
         }
     }

@@ -96,10 +96,7 @@ impl ObjectExchange {
             Some(one) if one.lost.is_counted() => return one.lost.count("broken"),
             _ => return self.asked.interests.keep_gaps(&self.objects, id, &[object], "broken"),
         }
-        let sequence = self
-            .asked
-            .interests
-            .owe(&mut self.objects, &self.asked.timers, id, object);
+        let sequence = self.asked.owe(&mut self.objects, id, object);
         if self.asked.interests.group_ref(id).is_some() {
             self.asked
                 .group_meets(&mut self.objects, &mut self.memory, id, sequence, object, fx);
@@ -112,7 +109,7 @@ impl ObjectExchange {
     pub(in crate::core) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
         self.asked.interests.no_longer_forfeited(&self.objects, id, object);
-        self.asked.interests.note_release(&self.asked.timers, id);
+        self.asked.note_release(id);
         self.asked.note_progress(id, fx);
     }
 
@@ -167,7 +164,7 @@ impl ObjectExchange {
                 }
             }
         }
-        self.asked.interests.wind(&mut self.asked.timers, id);
+        self.asked.wind(id);
     }
 
     pub(in crate::core) fn no_longer_owed(&mut self, id: u32, object: u32) {
@@ -190,7 +187,7 @@ impl ObjectExchange {
             self.asked.interests.stir(id);
         }
         if owed.in_flight > 0 {
-            self.asked.interests.wind(&mut self.asked.timers, id);
+            self.asked.wind(id);
         }
         self.asked.interests.weigh_owed_no_more();
         self.owed_by_one_less(object);
@@ -248,7 +245,7 @@ impl ObjectExchange {
         // Offers that wait for what is owed may be owed to one less.
         self.memory.came_free |= !self.memory.stalled.is_empty();
         self.asked.watch_no_more(&mut self.memory, id);
-        self.asked.drop_interest(&mut self.objects, &mut self.deferred, id);
+        self.drop_interest(id);
         count as u64
     }
 
@@ -313,7 +310,7 @@ impl ObjectExchange {
 impl ClientRequests {
     /// A new requirement is owed an object that was there before.
     pub(in crate::core) fn owe_from_the_start(&mut self, objects: &mut ObjectTable, id: u32, object: u32) {
-        let sequence = self.interests.owe(objects, &self.timers, id, object);
+        let sequence = self.owe(objects, id, object);
         if self.interests.group_ref(id).is_some() {
             self.interests.wait_again(id, sequence);
         }

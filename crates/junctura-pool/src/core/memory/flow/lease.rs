@@ -166,19 +166,12 @@ impl ObjectExchange {
             }
         };
         self.memory.waiting_leases.remove(turn);
-        self.asked
-            .clients
-            .settle_pending(&mut self.asked.timers, client, request);
+        self.asked.settle(client, request);
         Some(bytes)
     }
 
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Lease(turn)) = self
-            .asked
-            .clients
-            .get(client)
-            .and_then(|state| state.pending.get(&request))
-        else {
+        let Some(Pending::Lease(turn)) = self.asked.clients.pending(client, request) else {
             return;
         };
         let Some(lease) = self.memory.waiting_leases.remove(*turn) else {
@@ -186,9 +179,7 @@ impl ObjectExchange {
         };
         let error = self.pool_full(lease.payload_bytes);
         self.memory.came_free = true;
-        self.asked
-            .clients
-            .settle_pending(&mut self.asked.timers, client, request);
+        self.asked.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 }
@@ -237,7 +228,7 @@ impl PayloadMemory {
         });
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
             self.waiting_leases.remove(turn);
-            asked.clients.settle_pending(&mut asked.timers, client, request);
+            asked.settle(client, request);
             fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
         }
     }

@@ -56,13 +56,7 @@ impl Core {
             .clients
             .add_pending(client, request, Pending::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
-        if let Some(Pending::List(listing)) = self
-            .exchange
-            .asked
-            .clients
-            .get(client)
-            .and_then(|state| state.pending.get(&request))
-        {
+        if let Some(Pending::List(listing)) = self.exchange.asked.clients.pending(client, request) {
             for object in listing.rest.iter() {
                 self.exchange.objects[object].watchers += 1;
             }

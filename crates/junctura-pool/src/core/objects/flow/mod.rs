@@ -1,4 +1,4 @@
-//! Flows of objects over all tables, from the offer to the removal.
+//! Flows of objects over several states, from the offer to the removal.
 
 pub(in crate::core) mod expiry;
 pub(in crate::core) mod list;

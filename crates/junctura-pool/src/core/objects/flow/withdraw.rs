@@ -132,20 +132,14 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() {
             self.exchange.withdrawals.table.try_remove(id as usize);
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            self.exchange.asked.settle(client, request);
             fx.reply(client, request, &Reply::Done(done));
         } else if withdrawal.timeout_ms == Some(0) {
             let error = self.exchange.asked.still_wanted(&self.exchange.objects, withdrawal);
             self.exchange
                 .withdrawals
                 .drop_withdrawal(&mut self.exchange.objects, id);
-            self.exchange
-                .asked
-                .clients
-                .settle_pending(&mut self.exchange.asked.timers, client, request);
+            self.exchange.asked.settle(client, request);
             self.fail(client, request, &error, fx);
         } else if let Some(timeout) = withdrawal.timeout_ms {
             let at = withdrawal
@@ -291,9 +285,7 @@ impl ObjectExchange {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
             self.withdrawals.table.try_remove(id);
-            self.asked
-                .clients
-                .settle_pending(&mut self.asked.timers, client, request);
+            self.asked.settle(client, request);
             self.deferred.answer_in_turn(client, request, done, fx);
         }
         self.objects.unwatch(object);
@@ -329,7 +321,7 @@ impl Withdrawals {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let error = asked.still_wanted(objects, withdrawal);
         self.drop_withdrawal(objects, id as u32);
-        asked.clients.settle_pending(&mut asked.timers, client, request);
+        asked.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
 }
