@@ -26,31 +26,31 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        let number = self.exchange.asked.clients.bundle_of(client, which)?;
-        let bundle = self.exchange.bundles.open_one(number)?;
+        let exchange = &mut self.exchange;
+        let number = exchange.asked.clients.bundle_of(client, which)?;
+        let bundle = exchange.bundles.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
             return conflict(format!("{} of {declared} members are there", bundle.there()));
         }
         let is_open = |number: &&u64| {
-            self.exchange
+            exchange
                 .bundles
                 .get(**number)
                 .is_some_and(|one| one.phase == Phase::Open)
         };
         if let Some(inner) = bundle.nested.iter().find(is_open) {
-            let inner = self
-                .exchange
+            let inner = exchange
                 .bundles
                 .get(*inner)
                 .map_or_else(String::new, super::Bundle::subject);
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
-        let objects = self.exchange.bundles.objects_within(number);
-        self.exchange.complete(number, Some(client), fx);
-        self.exchange
+        let objects = exchange.bundles.objects_within(number);
+        exchange.complete(number, Some(client), fx);
+        exchange
             .durability
-            .answer_completing(&mut self.exchange.asked, (client, request), number, objects, fx);
+            .answer_completing(&mut exchange.asked, (client, request), number, objects, fx);
         Ok(())
     }
 
@@ -62,11 +62,11 @@ impl Core {
         which: u64,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let number = self.exchange.asked.clients.bundle_of(client, which)?;
-        self.exchange.bundles.open_one(number)?;
-        let objects = self.exchange.bundles.objects_within(number);
-        self.exchange
-            .abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        let exchange = &mut self.exchange;
+        let number = exchange.asked.clients.bundle_of(client, which)?;
+        exchange.bundles.open_one(number)?;
+        let objects = exchange.bundles.objects_within(number);
+        exchange.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }

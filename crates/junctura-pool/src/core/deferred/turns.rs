@@ -37,24 +37,24 @@ impl Core {
     /// What has yet to go, in the order of its turns; for those who check.
     #[must_use]
     pub fn departing(&self) -> Vec<Departing> {
-        let left = self.exchange.deferred.queue.iter().filter_map(|left| {
+        let exchange = &self.exchange;
+        let left = exchange.deferred.queue.iter().filter_map(|left| {
             let (id, sequence) = match *left {
                 Left::Object { id, sequence } => (id, sequence),
                 Left::Part { number, .. } => return Some(Departing::Part(number)),
                 Left::Answer { .. } => return None,
             };
-            let object = self.exchange.objects.get(id)?;
+            let object = exchange.objects.get(id)?;
             match object.is_visible() {
                 _ if object.sequence != sequence || object.departs.is_none() => None,
                 true => Some(Departing::Object(sequence)),
                 false => Some(Departing::Payload(sequence)),
             }
         });
-        let due = self
-            .exchange
+        let due = exchange
             .objects
             .expiries
-            .due(self.exchange.asked.timers.now, &self.exchange.objects.table);
+            .due(exchange.asked.timers.now, &exchange.objects.table);
         left.chain(due.map(Departing::Time)).collect()
     }
 

@@ -25,46 +25,37 @@ impl Core {
         archived: &Archived<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let requirement = self.exchange.asked.interests.find_named(&archived.requirement)?;
+        let exchange = &mut self.exchange;
+        let requirement = exchange.asked.interests.find_named(&archived.requirement)?;
         let mut count = 0;
         for one in &archived.objects {
-            let owed = self.exchange.asked.interests.requirement_ref(requirement);
+            let owed = exchange.asked.interests.requirement_ref(requirement);
             let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
                 continue;
             };
             count += 1;
             match &archived.failure {
                 None => {
-                    self.exchange.asked.count.archived += 1;
-                    self.exchange.objects.note_place(object, &one.location);
+                    exchange.asked.count.archived += 1;
+                    exchange.objects.note_place(object, &one.location);
                     let place = Where {
                         location: Some(&one.location),
                         reason: "",
                     };
-                    self.exchange.asked.tell_about_object_where(
-                        &self.exchange.objects,
-                        object,
-                        events::ARCHIVED,
-                        place,
-                        fx,
-                    );
-                    self.exchange
-                        .durability
-                        .end_durable(&mut self.exchange.asked, object, None, fx);
+                    exchange
+                        .asked
+                        .tell_about_object_where(&exchange.objects, object, events::ARCHIVED, place, fx);
+                    exchange.durability.end_durable(&mut exchange.asked, object, None, fx);
                 }
                 Some(reason) => {
-                    self.exchange.asked.count.unarchived += 1;
+                    exchange.asked.count.unarchived += 1;
                     let place = Where { location: None, reason };
-                    self.exchange.asked.tell_about_object_where(
-                        &self.exchange.objects,
-                        object,
-                        events::UNARCHIVED,
-                        place,
-                        fx,
-                    );
-                    self.exchange
+                    exchange
+                        .asked
+                        .tell_about_object_where(&exchange.objects, object, events::UNARCHIVED, place, fx);
+                    exchange
                         .durability
-                        .end_durable(&mut self.exchange.asked, object, Some(reason), fx);
+                        .end_durable(&mut exchange.asked, object, Some(reason), fx);
                 }
             }
         }

@@ -102,10 +102,10 @@ impl Core {
     }
 
     fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
+        let exchange = &mut self.exchange;
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(Failure::from(&error));
-        let demands: Vec<_> = self
-            .exchange
+        let demands: Vec<_> = exchange
             .asked
             .interests
             .table
@@ -117,22 +117,22 @@ impl Core {
             .collect();
         for (id, client, request) in demands {
             // A demand has no queue.
-            _ = self.exchange.asked.end_interest(id);
-            self.exchange.asked.settle(client, request);
+            _ = exchange.asked.end_interest(id);
+            exchange.asked.settle(client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in self.exchange.memory.waiting_leases.take_all() {
-            self.exchange.asked.settle(lease.client, lease.request);
+        for lease in exchange.memory.waiting_leases.take_all() {
+            exchange.asked.settle(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
-        for client in std::mem::take(&mut self.exchange.memory.stalled).clients() {
-            let offers = self.exchange.asked.clients.take_waiting_offers(client);
+        for client in std::mem::take(&mut exchange.memory.stalled).clients() {
+            let offers = exchange.asked.clients.take_waiting_offers(client);
             for offer in offers {
-                self.exchange.asked.timers.cancel(client, offer.number);
+                exchange.asked.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
-                self.exchange
+                exchange
                     .asked
-                    .answer_syncs(&mut self.exchange.deferred, client, offer.syncs, fx);
+                    .answer_syncs(&mut exchange.deferred, client, offer.syncs, fx);
             }
         }
     }

@@ -117,8 +117,9 @@ impl Core {
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
-        let have_more = std::mem::take(&mut self.exchange.objects.came_free)
-            | std::mem::take(&mut self.exchange.asked.interests.came_free);
-        std::mem::take(&mut self.exchange.memory.came_free) || (have_more && !self.exchange.memory.stalled.is_empty())
+        let exchange = &mut self.exchange;
+        let have_more =
+            std::mem::take(&mut exchange.objects.came_free) | std::mem::take(&mut exchange.asked.interests.came_free);
+        std::mem::take(&mut exchange.memory.came_free) || (have_more && !exchange.memory.stalled.is_empty())
     }
 }

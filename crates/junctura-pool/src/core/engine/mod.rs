@@ -212,10 +212,11 @@ impl Core {
     /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.exchange.asked.clients.table.is_empty()
-            && self.exchange.objects.is_empty()
-            && self.exchange.asked.interests.named.is_empty()
-            && !self.exchange.bundles.has_open()
+        let exchange = &self.exchange;
+        exchange.asked.clients.table.is_empty()
+            && exchange.objects.is_empty()
+            && exchange.asked.interests.named.is_empty()
+            && !exchange.bundles.has_open()
     }
 
     /// Changes limits in the middle of a test.

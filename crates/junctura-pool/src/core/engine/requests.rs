@@ -148,20 +148,17 @@ impl Core {
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self.exchange.asked.clients.pending(client, which) {
+        let exchange = &mut self.exchange;
+        match exchange.asked.clients.pending(client, which) {
             Some(&Pending::Follow(id) | &Pending::Subscription(id)) => {
-                self.exchange.drop_interest(id);
+                exchange.drop_interest(id);
             }
-            Some(&Pending::Requirement(id)) => _ = self.exchange.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => {
-                self.exchange.asked.end_use(id, client, which);
+                exchange.asked.end_use(id, client, which);
             }
-            Some(&Pending::Bundle(bundle)) => self.exchange.leave_bundle(client, which, bundle, fx),
-            Some(Pending::List(_)) => self
-                .exchange
-                .asked
-                .clients
-                .drop_list(&mut self.exchange.objects, client, which),
+            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, which, bundle, fx),
+            Some(Pending::List(_)) => exchange.asked.clients.drop_list(&mut exchange.objects, client, which),
             _ => {
                 return Err(Error::new(
                     Code::NotFound,
@@ -170,8 +167,8 @@ impl Core {
                 ));
             }
         }
-        self.exchange.asked.settle(client, which);
-        self.exchange.deferred.answer_in_turn(client, number, 0, fx);
+        exchange.asked.settle(client, which);
+        exchange.deferred.answer_in_turn(client, number, 0, fx);
         Ok(())
     }
 

@@ -24,18 +24,18 @@ impl Core {
         require: &Require<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let asked = self
-            .exchange
+        let exchange = &mut self.exchange;
+        let asked = exchange
             .asked
             .interests
-            .named_requirement(&self.exchange.asked.timers, name, require)?;
-        let (id, is_new) = self.exchange.find_or_file(client, request, name, asked)?;
-        self.exchange.asked.use_named(id, client, request)?;
-        if !self.exchange.asked.interests.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
+            .named_requirement(&exchange.asked.timers, name, require)?;
+        let (id, is_new) = exchange.find_or_file(client, request, name, asked)?;
+        exchange.asked.use_named(id, client, request)?;
+        if !exchange.asked.interests.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
         }
         if is_new {
-            self.exchange
+            exchange
                 .asked
                 .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
@@ -47,6 +47,7 @@ impl Core {
     /// # Errors
     /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
     pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+        let exchange = &mut self.exchange;
         let milliseconds = |time: u64| time.div_ceil(1_000_000);
         let require = Require {
             selector: written.selector.as_str().into(),
@@ -58,17 +59,16 @@ impl Core {
             stuck_after_ms: written.stuck_after_ns.map(milliseconds),
             group: written.is_group,
         };
-        let asked =
-            self.exchange
-                .asked
-                .interests
-                .named_requirement(&self.exchange.asked.timers, &written.name, &require);
-        let made = asked.and_then(|asked| self.exchange.find_or_file(NOBODY, 0, &written.name, asked));
+        let asked = exchange
+            .asked
+            .interests
+            .named_requirement(&exchange.asked.timers, &written.name, &require);
+        let made = asked.and_then(|asked| exchange.find_or_file(NOBODY, 0, &written.name, asked));
         let (id, _) = made.map_err(|error| {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.exchange.asked.wind(id);
+        exchange.asked.wind(id);
         Ok(())
     }
 

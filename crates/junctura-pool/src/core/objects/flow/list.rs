@@ -25,46 +25,43 @@ impl Core {
         list: &List<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.exchange.asked.interests.selectors(&list.selector)?;
-        let sorting = self.exchange.objects.sorting(&list.order)?;
+        let exchange = &mut self.exchange;
+        let selectors = exchange.asked.interests.selectors(&list.selector)?;
+        let sorting = exchange.objects.sorting(&list.order)?;
         let among = list
             .bundle
             .as_deref()
-            .map(|path| self.exchange.bundles.bundles_under(path))
+            .map(|path| exchange.bundles.bundles_under(path))
             .transpose()?;
-        let sight = self.exchange.sight();
-        let mut found = self
-            .exchange
+        let sight = exchange.sight();
+        let mut found = exchange
             .objects
-            .sorted_matches(&mut self.exchange.asked.clients, sight, &selectors);
+            .sorted_matches(&mut exchange.asked.clients, sight, &selectors);
         if list.incomplete {
-            found.extend(self.exchange.bundles.staged_matches(&self.exchange.objects, &selectors));
+            found.extend(exchange.bundles.staged_matches(&exchange.objects, &selectors));
         }
         if let Some(among) = among {
-            found.retain(|id| among.contains(&self.exchange.objects[id].bundle));
+            found.retain(|id| among.contains(&exchange.objects[id].bundle));
         }
-        self.exchange.asked.clients.may_ask(client, request)?;
+        exchange.asked.clients.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
-        self.exchange.asked.clients.weigh_asked(client, bytes)?;
+        exchange.asked.clients.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
             rest: found,
             bytes,
         };
-        self.exchange
+        exchange
             .asked
             .clients
             .add_pending(client, request, Pending::List(Box::new(listing)))?;
-        fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
-        if let Some(Pending::List(listing)) = self.exchange.asked.clients.pending(client, request) {
+        fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
+        if let Some(Pending::List(listing)) = exchange.asked.clients.pending(client, request) {
             for object in listing.rest.iter() {
-                self.exchange.objects[object].watchers += 1;
+                exchange.objects[object].watchers += 1;
             }
         }
-        self.exchange
-            .asked
-            .clients
-            .more(&mut self.exchange.objects, client, request, fx);
+        exchange.asked.clients.more(&mut exchange.objects, client, request, fx);
         Ok(())
     }
 }

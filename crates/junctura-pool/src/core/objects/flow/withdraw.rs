@@ -29,16 +29,17 @@ impl Core {
         withdraw: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Aim::Key { identity, text, .. } = self.exchange.asked.interests.aim(&withdraw.target)? else {
+        let exchange = &mut self.exchange;
+        let Aim::Key { identity, text, .. } = exchange.asked.interests.aim(&withdraw.target)? else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
                 "takes a key; withdraw-all takes a selector",
             ));
         };
-        self.exchange.see_off_key(identity, fx);
-        let mut objects = self.exchange.objects.kept_versions(identity);
-        match self.exchange.objects.look_up(identity, &text) {
+        exchange.see_off_key(identity, fx);
+        let mut objects = exchange.objects.kept_versions(identity);
+        match exchange.objects.look_up(identity, &text) {
             Ok(newest) => objects.extend(newest),
             Err(gone) if objects.is_empty() => return Err(gone),
             Err(_) => {}
@@ -46,7 +47,7 @@ impl Core {
         if objects.is_empty() {
             return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
         }
-        self.exchange.take_out(client, request, objects, withdraw, fx)
+        exchange.take_out(client, request, objects, withdraw, fx)
     }
 
     pub(in crate::core) fn withdraw_all(
