@@ -42,16 +42,6 @@ impl Core {
         false
     }
 
-    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
-    pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
-        (0..count).all(|_| self.exchange.asked.owe_one_more(&mut self.exchange.objects, id));
-        self.exchange
-            .asked
-            .interests
-            .requirement_ref(id)
-            .is_none_or(|one| one.to_be_owed() == 0)
-    }
-
     /// A reader comes before a requirement is owed all that was there: it is so first.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
         let which = self.exchange.asked.interests.refer(id);
@@ -82,6 +72,14 @@ impl Core {
 }
 
 impl ClientRequests {
+    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
+    pub(in crate::core) fn owe_ahead(&mut self, objects: &mut ObjectTable, id: u32, count: usize) -> bool {
+        (0..count).all(|_| self.owe_one_more(objects, id));
+        self.interests
+            .requirement_ref(id)
+            .is_none_or(|one| one.to_be_owed() == 0)
+    }
+
     /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
     ///
     /// # Errors

@@ -34,8 +34,9 @@ impl Core {
     /// little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
-        if let Some(id) = self.exchange.asked.read_through(client, request) {
-            let is_owed_all = self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+        let (asked, objects) = (&mut self.exchange.asked, &mut self.exchange.objects);
+        if let Some(id) = asked.read_through(client, request) {
+            let is_owed_all = asked.owe_ahead(objects, id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
             if !is_owed_all || matches!(request, Request::Follow(_)) {
                 return is_owed_all;
             }
@@ -43,33 +44,17 @@ impl Core {
         let Some((text, order)) = concern(request) else {
             return true;
         };
-        if self
-            .exchange
-            .objects
-            .ahead
-            .get(&client)
-            .is_some_and(|ahead| !ahead.is_for(request))
-        {
-            self.exchange
-                .objects
-                .forget_ahead(&mut self.exchange.asked.clients, client);
+        if objects.ahead.get(&client).is_some_and(|ahead| !ahead.is_for(request)) {
+            objects.forget_ahead(&mut asked.clients, client);
         }
-        if !self.exchange.objects.ahead.contains_key(&client)
-            && !self
-                .exchange
-                .objects
-                .begin_to_look(&self.exchange.asked, client, text, order)
-        {
+        if !objects.ahead.contains_key(&client) && !objects.begin_to_look(asked, client, text, order) {
             return true;
         }
-        let Some(mut ahead) = self.exchange.objects.ahead.remove(&client) else {
+        let Some(mut ahead) = objects.ahead.remove(&client) else {
             return true;
         };
-        let is_ready = self
-            .exchange
-            .objects
-            .step(&mut self.exchange.asked.clients, client, &mut ahead);
-        self.exchange.objects.ahead.insert(client, ahead);
+        let is_ready = objects.step(&mut asked.clients, client, &mut ahead);
+        objects.ahead.insert(client, ahead);
         is_ready
     }
 }

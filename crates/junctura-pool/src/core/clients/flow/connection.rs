@@ -189,61 +189,55 @@ impl Core {
             .forget_ahead(&mut self.exchange.asked.clients, client);
         self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
-        let Some(state) = self.exchange.asked.clients.table.remove(&client) else {
+        let exchange = &mut self.exchange;
+        let Some(state) = exchange.asked.clients.table.remove(&client) else {
             return;
         };
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.exchange.memory.stalled.remove(client);
-        self.exchange.memory.recalled.remove(&client);
-        self.exchange.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
+        exchange.memory.stalled.remove(client);
+        exchange.memory.recalled.remove(&client);
+        exchange.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
-            self.exchange.asked.timers.cancel(client, offer.number);
+            exchange.asked.timers.cancel(client, offer.number);
         }
         let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
-            self.exchange.let_go(&held, false, fx);
+            exchange.let_go(&held, false, fx);
         }
-        self.exchange.retention.release(&state.consumers);
+        exchange.retention.release(&state.consumers);
         for segment in &state.segments {
-            self.exchange.memory.maps_no_more(client, *segment);
+            exchange.memory.maps_no_more(client, *segment);
         }
-        for segment in self.exchange.memory.ledger.client_left(client) {
-            self.exchange
-                .memory
-                .drop_segment(&mut self.exchange.asked.clients, segment, fx);
+        for segment in exchange.memory.ledger.client_left(client) {
+            exchange.memory.drop_segment(&mut exchange.asked.clients, segment, fx);
         }
-        self.exchange.memory.came_free = true;
+        exchange.memory.came_free = true;
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        match self.exchange.asked.clients.pending(client, request) {
+        let exchange = &mut self.exchange;
+        match exchange.asked.clients.pending(client, request) {
             Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => {
-                self.exchange.drop_interest(id);
+                exchange.drop_interest(id);
             }
-            Some(&Pending::Requirement(id)) => _ = self.exchange.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
             Some(&Pending::Use(id)) => {
-                self.exchange.asked.end_use(id, client, request);
+                exchange.asked.end_use(id, client, request);
             }
-            Some(&Pending::Bundle(bundle)) => self.exchange.leave_bundle(client, request, bundle, fx),
-            Some(&Pending::Withdrawal(id)) => self
-                .exchange
-                .withdrawals
-                .drop_withdrawal(&mut self.exchange.objects, id),
+            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, request, bundle, fx),
+            Some(&Pending::Withdrawal(id)) => exchange.withdrawals.drop_withdrawal(&mut exchange.objects, id),
             Some(Pending::List(_)) => {
-                self.exchange
-                    .asked
-                    .clients
-                    .drop_list(&mut self.exchange.objects, client, request);
+                exchange.asked.clients.drop_list(&mut exchange.objects, client, request);
             }
             Some(Pending::Drain) => self.drain.forget_asker(client, request),
-            Some(&Pending::Durable(awaits)) => self.exchange.durability.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = self.exchange.memory.waiting_leases.remove(*turn),
+            Some(&Pending::Durable(awaits)) => exchange.durability.forget(client, request, awaits),
+            Some(Pending::Lease(turn)) => _ = exchange.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
-        self.exchange.asked.settle(client, request);
+        exchange.asked.settle(client, request);
     }
 }
 

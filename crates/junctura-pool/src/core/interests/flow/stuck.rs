@@ -38,28 +38,17 @@ impl Core {
                 return true;
             }
         }
-        let is_full = self.exchange.memory.somebody_waits_in_vain(self.exchange.is_behind())
-            || self
-                .exchange
-                .memory
-                .somebody_lacks(self.exchange.is_behind(), Shortage::Records);
-        if self.exchange.asked.interests.breakers.on_full.is_empty() || !is_full {
+        let (memory, interests) = (&self.exchange.memory, &self.exchange.asked.interests);
+        let is_behind = self.exchange.is_behind();
+        let is_full = memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, Shortage::Records);
+        if interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
-            let one = self.exchange.asked.interests.requirement_ref(id)?;
+            let one = interests.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
-        let Some((_, id)) = self
-            .exchange
-            .asked
-            .interests
-            .breakers
-            .on_full
-            .iter()
-            .filter_map(keeps)
-            .max()
-        else {
+        let Some((_, id)) = interests.breakers.on_full.iter().filter_map(keeps).max() else {
             return false;
         };
         self.break_requirement(id, "memory is full", fx);
@@ -99,18 +88,13 @@ impl Core {
         while self.exchange.memory.somebody_waits_in_vain(self.exchange.is_behind())
             && let Some(client) = self.exchange.memory.hoarder(&self.exchange.asked.timers)
         {
-            let since = self
-                .exchange
-                .memory
-                .recalled
-                .get(&client)
-                .map_or(self.exchange.asked.timers.now, |recall| {
-                    self.exchange.memory.others_wait_since(recall)
-                });
+            let (memory, now) = (&self.exchange.memory, self.exchange.asked.timers.now);
+            let recall = memory.recalled.get(&client);
+            let since = recall.map_or(now, |recall| memory.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
-                self.exchange.memory.ledger.leased_bytes(client),
-                seconds(self.exchange.asked.timers.now - since)
+                memory.ledger.leased_bytes(client),
+                seconds(now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
@@ -120,8 +104,9 @@ impl Core {
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
-        let since = self.exchange.asked.timers.now;
-        let Some(requirement) = self.exchange.asked.interests.requirement_mut(id) else {
+        let exchange = &mut self.exchange;
+        let since = exchange.asked.timers.now;
+        let Some(requirement) = exchange.asked.interests.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
@@ -129,27 +114,24 @@ impl Core {
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
-        self.exchange
-            .asked
-            .disappoint(&self.exchange.objects, id, &waiting, "broken", fx);
-        self.exchange.asked.count.broken += 1;
-        self.exchange.asked.report_broken(id, why, fx);
-        let whose = self
-            .exchange
+        exchange.asked.disappoint(&exchange.objects, id, &waiting, "broken", fx);
+        exchange.asked.count.broken += 1;
+        exchange.asked.report_broken(id, why, fx);
+        let whose = exchange
             .asked
             .interests
             .requirement_ref(id)
-            .and_then(|one| self.exchange.asked.interests.person_of(one));
-        self.exchange
+            .and_then(|one| exchange.asked.interests.person_of(one));
+        exchange
             .asked
             .tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
-            self.exchange.forfeit(id, object);
-            self.exchange.settle_in_turn(object, fx);
+            exchange.forfeit(id, object);
+            exchange.settle_in_turn(object, fx);
         }
         for &object in &waiting {
-            self.exchange.no_longer_owed(id, object);
-            self.exchange.settle_in_turn(object, fx);
+            exchange.no_longer_owed(id, object);
+            exchange.settle_in_turn(object, fx);
         }
     }
 }
