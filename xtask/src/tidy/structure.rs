@@ -8,7 +8,7 @@ use crate::tree::Tree;
 /// Inherent methods that a type may have.
 const METHODS: usize = 80;
 /// Types with more.
-const LARGE_TYPES: [(&str, usize); 2] = [("junctura-pool Core", 252), ("junctura Pool", 96)];
+const LARGE_TYPES: [(&str, usize); 1] = [("junctura Pool", 96)];
 /// Folders with more than [`FOLDER_FILES`] sources.
 const FULL_FOLDERS: [(&str, usize); 2] = [
     ("crates/junctura-python/src", 39),

@@ -10,6 +10,11 @@
 //! visible, nobody holds it and no requirement is owed it; the object itself goes when no reader has yet to be told of it
 //! either. A tombstone remembers it for a time.
 //!
+//! Three types own the state, each the one below it, and calls go down only: [`Core`] takes events and carries out what follows from them
+//! (`engine`), `ObjectExchange` lets objects come, gives them to those who want them, and lets them go (`exchange.rs`), `ClientRequests` has what
+//! clients have asked for (`clients/requests.rs`). The tables are in the folders that are named after them, and the functions that change several of
+//! them in folders `flow` beside these.
+//!
 //! Time comes in with each event, in nanoseconds of a clock that only rises; [`Core::deadline`] says when the core wants to
 //! be called again. Nothing here waits: who has to wait is remembered, and answered when its turn comes.
 
@@ -19,6 +24,7 @@ mod containers;
 mod deferred;
 mod durability;
 mod engine;
+mod exchange;
 mod interests;
 mod memory;
 mod objects;

@@ -11,7 +11,10 @@ use junctura_wire::frame::BODY_BYTES_MAX;
 
 use super::{Member, Phase};
 use crate::Effects;
+use crate::core::bundles::Bundles;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{Keep, State, Until};
 
 /// As many versions as a frame has room for.
@@ -23,23 +26,31 @@ type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 impl Core {
     /// Its opener says that a bundle has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        let number = self.clients.bundle_of(client, which)?;
-        let bundle = self.bundles.open_one(number)?;
+        let exchange = &mut self.exchange;
+        let number = exchange.asked.clients.bundle_of(client, which)?;
+        let bundle = exchange.bundles.open_one(number)?;
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
         if let Some(declared) = bundle.terms.declared {
             return conflict(format!("{} of {declared} members are there", bundle.there()));
         }
-        let is_open = |number: &&u64| self.bundles.get(**number).is_some_and(|one| one.phase == Phase::Open);
+        let is_open = |number: &&u64| {
+            exchange
+                .bundles
+                .get(**number)
+                .is_some_and(|one| one.phase == Phase::Open)
+        };
         if let Some(inner) = bundle.nested.iter().find(is_open) {
-            let inner = self
+            let inner = exchange
                 .bundles
                 .get(*inner)
                 .map_or_else(String::new, super::Bundle::subject);
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
-        let objects = self.bundles.objects_within(number);
-        self.complete(number, Some(client), fx);
-        self.answer_completing((client, request), number, objects, fx);
+        let objects = exchange.bundles.objects_within(number);
+        exchange.complete(number, Some(client), fx);
+        exchange
+            .durability
+            .answer_completing(&mut exchange.asked, (client, request), number, objects, fx);
         Ok(())
     }
 
@@ -51,29 +62,41 @@ impl Core {
         which: u64,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let number = self.clients.bundle_of(client, which)?;
-        self.bundles.open_one(number)?;
-        let objects = self.bundles.objects_within(number);
-        self.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        let exchange = &mut self.exchange;
+        let number = exchange.asked.clients.bundle_of(client, which)?;
+        exchange.bundles.open_one(number)?;
+        let objects = exchange.bundles.objects_within(number);
+        exchange.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }
 
+    /// Nobody has had a bundle open for as long as it stays without.
+    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
+        if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
+            bundle.orphaned = None;
+            self.exchange
+                .abort_bundle(number, None, "all its producers are gone", fx);
+        }
+    }
+}
+
+impl ObjectExchange {
     /// A bundle that has the number of members that was declared is complete.
-    pub(super) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
         if self.bundles.get(number).is_some_and(whole) {
             self.complete(number, by, fx);
         }
     }
 
-    fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn complete(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
         bundle.phase = Phase::Complete;
         let parent = bundle.parent;
-        self.bundles.watch_bundle(&mut self.timers, number);
+        self.bundles.watch_bundle(&mut self.asked.timers, number);
         match parent {
             None => self.reveal(number, by, fx),
             Some(above) => {
@@ -86,7 +109,7 @@ impl Core {
     }
 
     /// Makes all of a tree visible, at one point in the order.
-    fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.bundles.members_in_order(&self.objects, root);
         let first = if members.is_empty() {
@@ -115,7 +138,7 @@ impl Core {
         self.bundles.forget_surplus_bundles();
     }
 
-    fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+    pub(in crate::core) fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
         self.see_off_key(key, fx);
         if let Some(earlier) = self.objects.find_key(key) {
             self.supersede(earlier, fx);
@@ -139,7 +162,7 @@ impl Core {
     }
 
     /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
-    fn became_visible(
+    pub(in crate::core) fn became_visible(
         &mut self,
         number: u64,
         first: u64,
@@ -150,7 +173,8 @@ impl Core {
     ) {
         self.bundles.open -= 1;
         self.bundles.completed += 1;
-        self.tell_about_bundle(number, events::COMPLETED, by, "", fx);
+        self.asked
+            .tell_about_bundle(self.bundles.bundle_name(number), events::COMPLETED, by, "", fx);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
@@ -163,24 +187,37 @@ impl Core {
         if bundle.path.is_none() {
             self.bundles.table.remove(&number);
         } else if is_over {
-            self.bundles.past.push_back((self.timers.now, number));
+            self.bundles.past.push_back((self.asked.timers.now, number));
         }
         for opener in openers {
             let versions = told.get(&opener).map_or(&[][..], Vec::as_slice);
-            self.tell_completed(number, opener, (first, objects), versions, fx);
+            self.durability
+                .tell_completed(number, opener, (first, objects), versions, fx);
         }
     }
 
     /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
-    pub(super) fn abort_bundle(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
+    pub(in crate::core) fn abort_bundle(
+        &mut self,
+        number: u64,
+        by: Option<(u32, u64)>,
+        why: &str,
+        fx: &mut impl Effects,
+    ) {
         let tree = self.bundles.tree(number);
         let Some(bundle) = self.bundles.get(number) else {
             return;
         };
         let (root, parent, openers) = (bundle.root, bundle.parent, bundle.openers_below);
         for &one in &tree {
-            self.tell_about_bundle(one, events::ABORTED, by.map(|(client, _)| client), why, fx);
-            self.end_openers(one, by, why, fx);
+            self.asked.tell_about_bundle(
+                self.bundles.bundle_name(one),
+                events::ABORTED,
+                by.map(|(client, _)| client),
+                why,
+                fx,
+            );
+            self.bundles.end_openers(&mut self.asked, one, by, why, fx);
         }
         let within: BTreeSet<u64> = tree.iter().copied().collect();
         let staged = self
@@ -198,37 +235,16 @@ impl Core {
         self.memory.freed.gathers = false;
         self.memory.freed.tell(fx);
         for one in tree {
-            self.bundles.forget_aborted(&mut self.timers, one);
+            self.bundles.forget_aborted(&mut self.asked.timers, one);
         }
         if let Some(above) = parent {
             if let Some(parent) = self.bundles.table.get_mut(&above) {
                 parent.nested.remove(&number);
             }
-            self.bundles.count_openers(&mut self.timers, above, -(openers as i32));
+            self.bundles
+                .count_openers(&mut self.asked.timers, above, -(openers as i32));
         }
         self.memory.came_free = true;
-    }
-
-    fn end_openers(&mut self, number: u64, by: Option<(u32, u64)>, why: &str, fx: &mut impl Effects) {
-        let Some(bundle) = self.bundles.table.get_mut(&number) else {
-            return;
-        };
-        let openers = std::mem::take(&mut bundle.openers);
-        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
-        for (client, request) in openers {
-            self.clients.settle_pending(&mut self.timers, client, request);
-            if by != Some((client, request)) {
-                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
-            }
-        }
-    }
-
-    /// Nobody has had a bundle open for as long as it stays without.
-    pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
-        if let Some(bundle) = self.bundles.table.get_mut(&number) {
-            bundle.orphaned = None;
-            self.abort_bundle(number, None, "all its producers are gone", fx);
-        }
     }
 
     /// The pool takes nothing new: what is not complete will never be.
@@ -252,6 +268,29 @@ impl Core {
             if object.sequence == sequence && object.until == Until::Together {
                 object.until = Until::Over;
                 self.settle_in_turn(id, fx);
+            }
+        }
+    }
+}
+
+impl Bundles {
+    pub(in crate::core) fn end_openers(
+        &mut self,
+        asked: &mut ClientRequests,
+        number: u64,
+        by: Option<(u32, u64)>,
+        why: &str,
+        fx: &mut impl Effects,
+    ) {
+        let Some(bundle) = self.table.get_mut(&number) else {
+            return;
+        };
+        let openers = std::mem::take(&mut bundle.openers);
+        let error = Error::new(Code::Closed, bundle.subject(), format!("it was aborted: {why}"));
+        for (client, request) in openers {
+            asked.settle(client, request);
+            if by != Some((client, request)) {
+                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
             }
         }
     }

@@ -15,12 +15,13 @@ use junctura_wire::fixed::MemberVersion;
 use super::completion::send_completed;
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::durability::Durability;
 use crate::core::durability::{Awaits, Waiting};
-use crate::core::engine::Core;
 
-impl Core {
+impl Durability {
     /// Tells an opener what became visible, now or when that is archived.
-    pub(super) fn tell_completed(
+    pub(in crate::core) fn tell_completed(
         &mut self,
         number: u64,
         opener: (u32, u64),
@@ -28,7 +29,7 @@ impl Core {
         versions: &[MemberVersion],
         fx: &mut impl Effects,
     ) {
-        match self.durability.lasting_of(number) {
+        match self.lasting_of(number) {
             None => send_completed(opener, first, objects, versions, fx),
             Some((_, lasting)) => lasting.waiting.push(Waiting::Opener {
                 opener,
@@ -42,40 +43,43 @@ impl Core {
     /// Answers a request that completed a bundle, now or when what it made visible is archived.
     pub(in crate::core) fn answer_completing(
         &mut self,
+        asked: &mut ClientRequests,
         (client, request): (u32, u64),
         number: u64,
         answer: u64,
         fx: &mut impl Effects,
     ) {
-        let Some((root, _)) = self.durability.lasting_of(number) else {
+        let Some((root, _)) = self.lasting_of(number) else {
             return fx.reply(client, request, &Reply::Done(answer));
         };
-        if let Err(error) = self
+        if let Err(error) = asked
             .clients
             .add_pending(client, request, Pending::Durable(Awaits::Bundle(root)))
         {
             return fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
         }
-        self.limit_wait(client, request);
-        if let Some((_, lasting)) = self.durability.lasting_of(number) {
-            let asker = (client, request);
-            lasting.waiting.push(Waiting::Asker { asker, answer });
+        asked.limit_wait(client, request);
+        if let Some((_, lasting)) = self.lasting_of(number) {
+            let by = (client, request);
+            lasting.waiting.push(Waiting::Asker { asker: by, answer });
         }
     }
 
     /// Answers those who have waited for bundles.
-    pub(in crate::core) fn answer_settled(&mut self, fx: &mut impl Effects) {
-        for root in std::mem::take(&mut self.durability.settled) {
-            let Some(lasting) = self.durability.bundles.remove(&root) else {
+    pub(in crate::core) fn answer_settled(&mut self, asked: &mut ClientRequests, fx: &mut impl Effects) {
+        for root in std::mem::take(&mut self.settled) {
+            let Some(lasting) = self.bundles.remove(&root) else {
                 continue;
             };
             for waiting in lasting.waiting {
-                self.answer_waiting(waiting, lasting.failure.as_ref(), fx);
+                asked.answer_waiting(waiting, lasting.failure.as_ref(), fx);
             }
         }
     }
+}
 
-    fn answer_waiting(&mut self, waiting: Waiting, failure: Option<&Error>, fx: &mut impl Effects) {
+impl ClientRequests {
+    pub(in crate::core) fn answer_waiting(&mut self, waiting: Waiting, failure: Option<&Error>, fx: &mut impl Effects) {
         let (client, request) = waiting.who();
         match (waiting, failure) {
             (
@@ -88,15 +92,15 @@ impl Core {
                 None,
             ) => send_completed(opener, first, objects, &versions, fx),
             (Waiting::Opener { .. }, Some(error)) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Ended(Failure::from(error)));
             }
             (Waiting::Asker { answer, .. }, None) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Done(answer));
             }
             (Waiting::Asker { .. }, Some(error)) => {
-                self.clients.settle_pending(&mut self.timers, client, request);
+                self.settle(client, request);
                 fx.reply(client, request, &Reply::Failed(Failure::from(error)));
             }
         }

@@ -9,45 +9,13 @@ use junctura_wire::body::{self, BundleAttributes, BundleStatus, Bundled};
 
 use super::{Bundle, Bundles, path, subject};
 use crate::Effects;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::BundlesStat;
-use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::table::ObjectTable;
 
 /// Of a page of a list of bundles, about.
 const PAGE_BYTES: usize = 128 << 10;
-
-impl Core {
-    /// A page of the bundles whose attributes match.
-    pub(in crate::core) fn list_bundles(
-        &mut self,
-        client: u32,
-        request: u64,
-        asked: &body::Bundles<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let selectors = self.interests.selectors(&asked.selector)?;
-        let is_asked = |bundle: &Bundle| {
-            let top = asked.path.as_deref();
-            let is_there = top.is_none_or(|top| bundle.path.as_deref().is_some_and(|path| path::is_under(path, top)));
-            is_there && is_about(bundle, &selectors, self.config.schemas.len())
-        };
-        let behind = self.bundles.table.range(asked.after.saturating_add(1)..);
-        let mut found = behind.filter(|(_, bundle)| is_asked(bundle)).peekable();
-        let (mut bytes, mut items) = (0, Vec::new());
-        while bytes < PAGE_BYTES
-            && let Some((&number, bundle)) = found.next()
-        {
-            let status = bundle.status(number, self.timers.now);
-            bytes += 64 + status.path.as_ref().map_or(0, |path| path.len());
-            bytes += status.attributes.as_ref().map_or(0, |about| about.record.len());
-            items.push(status);
-        }
-        let last = found.peek().is_none();
-        fx.reply(client, request, &Reply::Bundled(Bundled { last, items }));
-        Ok(())
-    }
-}
 
 /// Whether a bundle's attributes match. One without any is matched by what asks for none.
 fn is_about(bundle: &Bundle, selectors: &SelectorSet, schemas: usize) -> bool {
@@ -126,5 +94,36 @@ impl Bundles {
             completed: bundles.completed,
             aborted: bundles.aborted,
         }
+    }
+
+    /// A page of the bundles whose attributes match.
+    pub(in crate::core) fn list_bundles(
+        &mut self,
+        asked: &ClientRequests,
+        client: u32,
+        request: u64,
+        page: &body::Bundles<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let selectors = asked.interests.selectors(&page.selector)?;
+        let is_asked = |bundle: &Bundle| {
+            let top = page.path.as_deref();
+            let is_there = top.is_none_or(|top| bundle.path.as_deref().is_some_and(|path| path::is_under(path, top)));
+            is_there && is_about(bundle, &selectors, self.config.schemas.len())
+        };
+        let behind = self.table.range(page.after.saturating_add(1)..);
+        let mut found = behind.filter(|(_, bundle)| is_asked(bundle)).peekable();
+        let (mut bytes, mut items) = (0, Vec::new());
+        while bytes < PAGE_BYTES
+            && let Some((&number, bundle)) = found.next()
+        {
+            let status = bundle.status(number, asked.timers.now);
+            bytes += 64 + status.path.as_ref().map_or(0, |path| path.len());
+            bytes += status.attributes.as_ref().map_or(0, |about| about.record.len());
+            items.push(status);
+        }
+        let last = found.peek().is_none();
+        fx.reply(client, request, &Reply::Bundled(Bundled { last, items }));
+        Ok(())
     }
 }

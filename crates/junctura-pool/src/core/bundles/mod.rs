@@ -153,8 +153,6 @@ pub(in crate::core) struct Bundles {
     /// Keys that nobody else may offer, since their schema rejects a second object.
     reserved: ByKey<()>,
     pinned: stage::Pinned,
-    /// Demands that take what is staged.
-    lookers: BTreeSet<u32>,
     /// Those of which no object is visible any more, and since when.
     past: VecDeque<(Nanoseconds, u64)>,
     /// Those of which nothing is left but what stays as long as the others.
@@ -173,7 +171,6 @@ impl Bundles {
             open: 0,
             reserved: ByKey::default(),
             pinned: stage::Pinned::default(),
-            lookers: BTreeSet::new(),
             past: VecDeque::new(),
             abandoned: Vec::new(),
             completed: 0,

@@ -8,6 +8,7 @@ use super::path;
 use crate::Effects;
 use crate::core::clients::client::Pending;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 
 impl Core {
     /// Opens a bundle, or joins those who have it open.
@@ -18,36 +19,47 @@ impl Core {
         asked: &body::Bundle<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let terms = self.bundles.bundle_terms(asked)?;
+        let terms = self.exchange.bundles.bundle_terms(asked)?;
         if let Some(path) = &asked.path {
             path::check_path(path, &self.config.limits)?;
         }
         let standing = asked
             .path
             .as_deref()
-            .and_then(|path| self.bundles.paths.get(path).copied());
+            .and_then(|path| self.exchange.bundles.paths.get(path).copied());
         let number = match standing {
             Some(number) => {
-                let agreed = self.bundles.agree_on_bundle(number, &terms)?;
-                self.clients.add_pending(client, request, Pending::Bundle(number))?;
-                if let Some(bundle) = self.bundles.table.get_mut(&number) {
+                let agreed = self.exchange.bundles.agree_on_bundle(number, &terms)?;
+                self.exchange
+                    .asked
+                    .clients
+                    .add_pending(client, request, Pending::Bundle(number))?;
+                if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
                     bundle.terms = agreed;
                 }
                 number
             }
-            None => self
-                .bundles
-                .make_bundle(&mut self.clients, client, request, asked.path.as_deref(), terms)?,
+            None => self.exchange.bundles.make_bundle(
+                &mut self.exchange.asked.clients,
+                client,
+                request,
+                asked.path.as_deref(),
+                terms,
+            )?,
         };
-        if let Some(bundle) = self.bundles.table.get_mut(&number) {
+        if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
             bundle.openers.insert((client, request));
         }
-        self.bundles.count_openers(&mut self.timers, number, 1);
-        fx.reply(client, request, &Reply::Began(self.objects.sequence));
-        self.complete_if_whole(number, Some(client), fx);
+        self.exchange
+            .bundles
+            .count_openers(&mut self.exchange.asked.timers, number, 1);
+        fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
+        self.exchange.complete_if_whole(number, Some(client), fx);
         Ok(())
     }
+}
 
+impl ObjectExchange {
     /// A client does not have a bundle open any more. Its request is the caller's to settle.
     pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
         self.durability.forget_opener(client, request);
@@ -60,6 +72,6 @@ impl Core {
         if bundle.path.is_none() {
             return self.abort_bundle(number, None, "its producer has left it", fx);
         }
-        self.bundles.count_openers(&mut self.timers, number, -1);
+        self.bundles.count_openers(&mut self.asked.timers, number, -1);
     }
 }

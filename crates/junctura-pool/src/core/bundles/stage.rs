@@ -6,11 +6,14 @@ use junctura_wire::fixed;
 
 use super::Member;
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
 use crate::core::objects::object::State;
 use crate::core::objects::offer::{Content, Refusal, Taken};
+use crate::core::objects::table::ObjectTable;
 
 /// Memory that nothing but the end of a bundle can free.
 #[derive(Default)]
@@ -25,7 +28,7 @@ pub(super) struct Pinned {
     pub(super) payload_bytes: u64,
 }
 
-impl Core {
+impl ObjectExchange {
     /// Stages an object in a bundle. It has its number if that completed the bundle.
     pub(in crate::core) fn stage(
         &mut self,
@@ -35,16 +38,19 @@ impl Core {
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<Taken, Refusal> {
-        let examined = self.examine(client, content)?;
+        let examined = self
+            .asked
+            .clients
+            .examine(&self.objects, &self.retention, client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
             let cause = "who wants a member is known when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
-        let number = self.clients.bundle_of(client, through)?;
+        let number = self.asked.clients.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.bundles.may_be_staged(&self.objects, number, &examined, content)?;
         let Content { head, inline, .. } = content;
-        if !self.interests.may_be_owed(head.schema.get(), content.record) {
+        if !self.asked.interests.may_be_owed(head.schema.get(), content.record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = match self
@@ -66,7 +72,9 @@ impl Core {
                 .unstage(&self.objects, &self.memory, number, examined.identity.key);
             self.drop_staged(earlier, fx);
         }
-        let id = self.insert_object(client, content, &examined, place, State::Staged);
+        let id = self
+            .objects
+            .insert_object(&mut self.retention, client, content, &examined, place, State::Staged);
         self.objects[id].bundle = number;
         let member = Member {
             object: id,
@@ -81,7 +89,7 @@ impl Core {
         self.complete_if_whole(number, Some(client), fx);
         let sequence = self.objects.get(id).map_or(0, |object| object.sequence);
         if sequence == 0 {
-            self.show_to_lookers(id, fx);
+            self.asked.show_to_lookers(&mut self.objects, &mut self.memory, id, fx);
             self.memory.may_be_spilled(&mut self.objects, id);
             // Others may wait for what only this bundle could free now.
             self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
@@ -90,18 +98,26 @@ impl Core {
     }
 
     /// A staged object will never be visible: its memory goes with the last who looks at it.
-    pub(super) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id].state = State::Dropped;
         self.retention.await_no_more(&mut self.objects, id);
         self.settle(id, fx);
     }
+}
 
+impl ClientRequests {
     /// Demands that take what is staged get it, if they want it.
-    fn show_to_lookers(&mut self, id: u32, fx: &mut impl Effects) {
-        if self.bundles.lookers.is_empty() {
+    pub(in crate::core) fn show_to_lookers(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        if self.interests.lookers.is_empty() {
             return;
         }
-        let object = &self.objects[id];
+        let object = &objects[id];
         let wants = |interest: &u32| match self.interests.get(*interest) {
             Some(Interest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
@@ -109,9 +125,9 @@ impl Core {
             }
             _ => false,
         };
-        let found: Vec<u32> = self.bundles.lookers.iter().copied().filter(wants).collect();
+        let found: Vec<u32> = self.interests.lookers.iter().copied().filter(wants).collect();
         for interest in found {
-            self.demand_meets(interest, id, fx);
+            self.demand_meets(objects, memory, interest, id, fx);
         }
     }
 }

@@ -193,13 +193,4 @@ impl Bundles {
     ) -> Option<Error> {
         self.filled_by_bundles(objects, memory, classes::page_up(classes::slot_bytes(payload_bytes)))
     }
-
-    /// A waiting demand takes what is staged, too; or waits no more.
-    pub(in crate::core) fn look_at_staged(&mut self, interest: u32, begins: bool) {
-        if begins {
-            self.lookers.insert(interest);
-        } else {
-            self.lookers.remove(&interest);
-        }
-    }
 }

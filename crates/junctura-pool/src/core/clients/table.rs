@@ -56,6 +56,11 @@ impl ClientTable {
         self.table.get_mut(&client)
     }
 
+    /// A request of a client that is not over.
+    pub(in crate::core) fn pending(&self, client: u32, request: u64) -> Option<&Pending> {
+        self.table.get(&client)?.pending.get(&request)
+    }
+
     /// Takes out the offers of a client that wait.
     pub(in crate::core) fn take_waiting_offers(&mut self, client: u32) -> VecDeque<WaitingOffer> {
         let Some(state) = self.table.get_mut(&client) else {
@@ -212,7 +217,7 @@ impl ClientTable {
 
     /// The bundle that a request of this client has open.
     pub(in crate::core) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
-        let pending = self.table.get(&client).and_then(|state| state.pending.get(&request));
+        let pending = self.pending(client, request);
         if let Some(&Pending::Bundle(number)) = pending {
             return Ok(number);
         }
@@ -263,14 +268,6 @@ impl ClientTable {
             host: peer.host,
             pid: peer.pid,
         })
-    }
-
-    /// Forgets a request that needs no answer any more.
-    pub(in crate::core) fn settle_pending(&mut self, timers: &mut Timers, client: u32, request: u64) {
-        if let Some(state) = self.table.get_mut(&client) {
-            state.pending.remove(&request);
-            timers.cancel(client, request);
-        }
     }
 
     pub(in crate::core) fn client_stats(&self, ledger: &Ledger) -> Vec<ClientStat> {

@@ -200,6 +200,16 @@ impl DeferredWork {
         self.push(Left::Object { id, sequence });
     }
 
+    /// A reader's queue is over: its objects are watched by one less, in turns where they are many.
+    pub(in crate::core) fn release_queue(&mut self, objects: &mut ObjectTable, queue: Vec<u32>) {
+        if queue.len() > objects.config.changed_at_once {
+            return self.go_on_later(Part::Unwatch(queue));
+        }
+        for object in queue {
+            objects.unwatch(object);
+        }
+    }
+
     /// Something is done in its turn, one object after the other.
     pub(in crate::core) fn go_on_later(&mut self, part: Part) {
         let number = self.came + 1;

@@ -4,123 +4,129 @@ use junctura_model::Result;
 use junctura_wire::Reply;
 use junctura_wire::body::{Follow, events};
 
-use super::beginning::{Asker, Beginning};
+use super::beginning::Asker;
 use crate::Effects;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::interests::requirement::Requirement;
+use crate::core::objects::table::ObjectTable;
 
-impl Beginning {
+impl Core {
+    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
+    pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
+        let Some(id) = self.exchange.asked.interests.still(Some(which)) else {
+            return false;
+        };
+        if self.exchange.asked.owe_one_more(&mut self.exchange.objects, id) {
+            return true;
+        }
+        let requirement = self.exchange.asked.interests.requirement_mut(id);
+        let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
+            return false;
+        };
+        // What is retained until it comes was kept so far, and is owed now.
+        if let Some(named) = self
+            .exchange
+            .asked
+            .interests
+            .requirement_ref(id)
+            .and_then(Requirement::named)
+        {
+            let name = named.name.clone();
+            self.exchange.retention.came(&name);
+        }
+        for asker in beginning.askers {
+            self.answer_asker(&asker, id, fx);
+        }
+        false
+    }
+
+    /// A reader comes before a requirement is owed all that was there: it is so first.
+    pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
+        let which = self.exchange.asked.interests.refer(id);
+        while self.owe_next(which, fx) {}
+    }
+
+    /// A requirement has begun, and a request is answered that stands by it still.
+    fn answer_asker(&mut self, asker: &Asker, id: u32, fx: &mut impl Effects) {
+        let &Asker { client, request, joins } = asker;
+        let state = self.exchange.asked.clients.get(client);
+        if state.is_none_or(|state| !state.stands_by(request, id)) {
+            return;
+        }
+        let Some((window, until_live)) = joins else {
+            return fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
+        };
+        self.exchange.asked.end_use(id, client, request);
+        self.exchange.asked.settle(client, request);
+        let follow = Follow {
+            window,
+            until_live,
+            ..Follow::default()
+        };
+        if let Err(error) = self.exchange.join_group((id, false), client, request, &follow, fx) {
+            self.fail(client, request, &error, fx);
+        }
+    }
+}
+
+impl ClientRequests {
+    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
+    pub(in crate::core) fn owe_ahead(&mut self, objects: &mut ObjectTable, id: u32, count: usize) -> bool {
+        (0..count).all(|_| self.owe_one_more(objects, id));
+        self.interests
+            .requirement_ref(id)
+            .is_none_or(|one| one.to_be_owed() == 0)
+    }
+
     /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
     ///
     /// # Errors
     /// `LimitExceeded` where the client has too many requests.
     pub(in crate::core) fn joins_later(
-        core: &mut Core,
+        &mut self,
         (id, is_new): (u32, bool),
         (client, request): (u32, u64),
         follow: &Follow<'_>,
         fx: &mut impl Effects,
     ) -> Result<bool> {
-        if !is_new || core.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
+        if !is_new || self.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
             return Ok(false);
         }
-        core.use_named(id, client, request)?;
+        self.use_named(id, client, request)?;
         let asker = Asker {
             client,
             request,
             joins: Some((follow.window, follow.until_live)),
         };
-        if let Some(beginning) = core
+        if let Some(beginning) = self
             .interests
             .requirement_mut(id)
             .and_then(|one| one.beginning.as_mut())
         {
             beginning.askers.push(asker);
         }
-        core.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+        self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         Ok(true)
     }
-}
 
-impl Asker {
-    /// A requirement has begun, and a request is answered that stands by it still.
-    pub(in crate::core) fn answer(&self, core: &mut Core, id: u32, fx: &mut impl Effects) {
-        let &Self { client, request, joins } = self;
-        let state = core.clients.get(client);
-        if state.is_none_or(|state| !state.stands_by(request, id)) {
-            return;
-        }
-        let Some((window, until_live)) = joins else {
-            return fx.reply(client, request, &Reply::Began(core.objects.sequence));
-        };
-        core.interests.end_use(&mut core.timers, id, client, request);
-        core.clients.settle_pending(&mut core.timers, client, request);
-        let follow = Follow {
-            window,
-            until_live,
-            ..Follow::default()
-        };
-        if let Err(error) = core.join_group((id, false), client, request, &follow, fx) {
-            core.fail(client, request, &error, fx);
-        }
-    }
-}
-
-impl Core {
-    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
-    pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
-        let Some(id) = self.interests.still(Some(which)) else {
+    /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
+    pub(in crate::core) fn owe_one_more(&mut self, objects: &mut ObjectTable, id: u32) -> bool {
+        let Some(beginning) = self
+            .interests
+            .requirement_mut(id)
+            .and_then(|one| one.beginning.as_mut())
+        else {
             return false;
         };
-        if owe_one_more(self, id) {
-            return true;
+        let (next, newest) = (beginning.left.pop(), beginning.newest);
+        let Some(object) = next else { return false };
+        let was_there = objects.was_there(self.timers.now, object, newest);
+        self.interests.weigh_owed_no_more();
+        if was_there {
+            self.owe_from_the_start(objects, id, object);
         }
-        let requirement = self.interests.requirement_mut(id);
-        let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
-            return false;
-        };
-        // What is retained until it comes was kept so far, and is owed now.
-        if let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) {
-            let name = named.name.clone();
-            self.retention.came(&name);
-        }
-        for asker in beginning.askers {
-            asker.answer(self, id, fx);
-        }
-        false
+        true
     }
-
-    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
-    pub(in crate::core) fn owe_ahead(&mut self, id: u32, count: usize) -> bool {
-        (0..count).all(|_| owe_one_more(self, id));
-        self.interests
-            .requirement_ref(id)
-            .is_none_or(|one| one.to_be_owed() == 0)
-    }
-
-    /// A reader comes before a requirement is owed all that was there: it is so first.
-    pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
-        let which = self.interests.refer(id);
-        while self.owe_next(which, fx) {}
-    }
-}
-
-/// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
-fn owe_one_more(core: &mut Core, id: u32) -> bool {
-    let Some(beginning) = core
-        .interests
-        .requirement_mut(id)
-        .and_then(|one| one.beginning.as_mut())
-    else {
-        return false;
-    };
-    let (next, newest) = (beginning.left.pop(), beginning.newest);
-    let Some(object) = next else { return false };
-    let was_there = core.was_there(object, newest);
-    core.interests.weigh_owed_no_more();
-    if was_there {
-        core.owe_from_the_start(id, object);
-    }
-    true
 }

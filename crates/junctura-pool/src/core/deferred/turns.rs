@@ -1,46 +1,32 @@
 //! Turns: deferred work is done one object after the other.
 
-use junctura_model::selector::SelectorSet;
-
 use crate::Effects;
 use crate::core::deferred::{Departing, Left, Part, Unfinished};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
+use crate::core::objects::index::Sight;
 use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::{Object, Until, Why};
+use crate::core::objects::object::Why;
 
 impl Core {
-    /// An event begins.
-    pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
-        self.timers.now = now;
-        self.deferred.may_go = self.config.leaving_at_once.max(1);
-        self.deferred.may_deliver = self.config.delivered_at_once.max(1);
-        self.deferred.came_before = self.deferred.came;
-    }
-
-    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
-    #[must_use]
-    pub fn is_behind(&self) -> bool {
-        !self.deferred.queue.is_empty() || self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
-    }
-
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
-        !self.deferred.delivering.is_empty()
+        !self.exchange.deferred.delivering.is_empty()
     }
 
     /// Delivers what earlier events had no time for, as much as may be in one.
     pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
-        let delivering = std::mem::take(&mut self.deferred.delivering);
+        let delivering = std::mem::take(&mut self.exchange.deferred.delivering);
         if delivering.is_empty() {
             return;
         }
         for interest in delivering {
-            match self.interests.get(interest) {
-                Some(Interest::Follow(_)) => self.pump(interest, fx),
-                Some(Interest::Requirement(_)) => self.hand_out(interest, fx),
+            match self.exchange.asked.interests.get(interest) {
+                Some(Interest::Follow(_)) => self.exchange.pump(interest, fx),
+                Some(Interest::Requirement(_)) => self.exchange.hand_out(interest, fx),
                 // It has ended, and another may have its number.
                 Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
             }
@@ -51,32 +37,107 @@ impl Core {
     /// What has yet to go, in the order of its turns; for those who check.
     #[must_use]
     pub fn departing(&self) -> Vec<Departing> {
-        let left = self.deferred.queue.iter().filter_map(|left| {
+        let exchange = &self.exchange;
+        let left = exchange.deferred.queue.iter().filter_map(|left| {
             let (id, sequence) = match *left {
                 Left::Object { id, sequence } => (id, sequence),
                 Left::Part { number, .. } => return Some(Departing::Part(number)),
                 Left::Answer { .. } => return None,
             };
-            let object = self.objects.get(id)?;
+            let object = exchange.objects.get(id)?;
             match object.is_visible() {
                 _ if object.sequence != sequence || object.departs.is_none() => None,
                 true => Some(Departing::Object(sequence)),
                 false => Some(Departing::Payload(sequence)),
             }
         });
-        let due = self.objects.expiries.due(self.timers.now, &self.objects.table);
+        let due = exchange
+            .objects
+            .expiries
+            .due(exchange.asked.timers.now, &exchange.objects.table);
         left.chain(due.map(Departing::Time)).collect()
     }
 
     /// What is done in parts and is not done yet, in the order of the queue; for those who check.
     #[must_use]
     pub fn unfinished(&self) -> Vec<Unfinished> {
-        let parts = self.deferred.queue.iter().filter_map(|left| match left {
+        let parts = self.exchange.deferred.queue.iter().filter_map(|left| match left {
             Left::Part { number, turns, part } => Some((*number, *turns, part)),
             Left::Object { .. } | Left::Answer { .. } => None,
         });
         let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
         unfinished.collect()
+    }
+
+    /// Lets go what earlier events have left, as much as may go in one.
+    pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
+        if self.exchange.deferred.queue.is_empty() {
+            return;
+        }
+        self.exchange.memory.freed.gathers = true;
+        self.exchange
+            .deferred
+            .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
+        while !self.exchange.deferred.queue.is_empty() && self.exchange.deferred.take_turn() {
+            match self.exchange.deferred.pop() {
+                Some(Left::Object { id, .. }) => self.exchange.depart(id, fx),
+                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
+                Some(Left::Answer { .. }) | None => {}
+            }
+            self.exchange
+                .deferred
+                .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
+        }
+        self.exchange.memory.freed.gathers = false;
+        self.exchange.memory.freed.tell(fx);
+        self.follow_up(fx);
+    }
+
+    /// Does it for one more object.
+    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
+        let has_more = match &mut part {
+            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
+            Part::Owe(id) => self.owe_next(*id, fx),
+            Part::Disown(owed) => self.exchange.disown_next(owed, fx),
+            Part::Await(coming) => self.exchange.await_next(coming, fx),
+            Part::Unwatch(queue) => match queue.pop() {
+                Some(object) => {
+                    self.exchange.objects.unwatch(object);
+                    true
+                }
+                None => false,
+            },
+        };
+        if has_more {
+            self.exchange.deferred.put_back(Left::Part { number, turns, part });
+        }
+    }
+}
+
+impl ObjectExchange {
+    /// An event begins.
+    pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
+        self.asked.timers.now = now;
+        self.deferred.may_go = self.config.leaving_at_once.max(1);
+        self.deferred.may_deliver = self.config.delivered_at_once.max(1);
+        self.deferred.came_before = self.deferred.came;
+    }
+
+    /// Whether objects are out of sight that have yet to go.
+    pub(in crate::core) fn is_behind(&self) -> bool {
+        !self.deferred.queue.is_empty()
+            || self
+                .objects
+                .expiries
+                .next()
+                .is_some_and(|at| at <= self.asked.timers.now)
+    }
+
+    /// What look-ups leave out at this moment.
+    pub(in crate::core) fn sight(&self) -> Sight {
+        Sight {
+            departed_by: self.is_behind().then_some(self.asked.timers.now),
+        }
     }
 
     /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
@@ -108,47 +169,7 @@ impl Core {
         self.take_one_out(id, fx);
     }
 
-    /// Lets go what earlier events have left, as much as may go in one.
-    pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
-        if self.deferred.queue.is_empty() {
-            return;
-        }
-        self.memory.freed.gathers = true;
-        self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
-        while !self.deferred.queue.is_empty() && self.deferred.take_turn() {
-            match self.deferred.pop() {
-                Some(Left::Object { id, .. }) => self.depart(id, fx),
-                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
-                Some(Left::Answer { .. }) | None => {}
-            }
-            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-        self.follow_up(fx);
-    }
-
-    /// Does it for one more object.
-    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
-        let has_more = match &mut part {
-            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
-            Part::Owe(id) => self.owe_next(*id, fx),
-            Part::Disown(owed) => self.disown_next(owed, fx),
-            Part::Await(coming) => self.await_next(coming, fx),
-            Part::Unwatch(queue) => match queue.pop() {
-                Some(object) => {
-                    self.objects.unwatch(object);
-                    true
-                }
-                None => false,
-            },
-        };
-        if has_more {
-            self.deferred.put_back(Left::Part { number, turns, part });
-        }
-    }
-
-    fn depart(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn depart(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
         match object.departs.take() {
             Some(why) if object.is_visible() => self.remove(id, why, fx),
@@ -156,16 +177,10 @@ impl Core {
         }
     }
 
-    /// Whether a visible object is seen by nobody any more: it goes when its turn comes.
-    pub(in crate::core) fn is_out_of_sight(&self, object: &Object) -> bool {
-        let is_over = || object.owed == 0 && matches!(object.until, Until::Time(at) if at <= self.timers.now);
-        object.is_visible() && (object.departs.is_some() || is_over())
-    }
-
     /// Somebody comes upon an object: if it is out of sight, it goes before its turn.
     pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
-        if self.is_out_of_sight(object) {
+        if object.is_out_of_sight(self.asked.timers.now) {
             let why = object.departs.unwrap_or(Why::Expired);
             self.remove(id, why, fx);
         }
@@ -178,18 +193,5 @@ impl Core {
         {
             self.see_off(id, fx);
         }
-    }
-
-    /// What is out of sight and matches, of what became visible after `since`.
-    pub(in crate::core) fn out_of_sight_after(&mut self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
-        if !self.is_behind() {
-            return Vec::new();
-        }
-        let all = self.all_matches(selectors);
-        let is_missed = |id: &u32| {
-            let object = &self.objects[*id];
-            object.sequence > since && self.is_out_of_sight(object)
-        };
-        all.into_iter().filter(is_missed).collect()
     }
 }

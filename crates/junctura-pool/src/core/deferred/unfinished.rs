@@ -45,18 +45,22 @@ impl Unfinished {
 
 fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)> {
     let numbers = |left: &[u32], newest: u64| {
-        let sequence = |&id: &u32| core.objects.get(id).map_or(0, |one| one.sequence);
+        let sequence = |&id: &u32| core.exchange.objects.get(id).map_or(0, |one| one.sequence);
         let there = |sequence: u64| if sequence <= newest { sequence } else { 0 };
         left.iter().map(|id| there(sequence(id))).collect()
     };
     match part {
         &Part::TakeOut { id, client, request } => {
-            let withdrawal = core.withdrawals.table.get(id as usize)?;
+            let withdrawal = core.exchange.withdrawals.table.get(id as usize)?;
             let (left, newest) = withdrawal.left(client, request)?;
             Some((UnfinishedChange::WithdrawAll(client, request), numbers(left, newest)))
         }
         &Part::Owe(id) => {
-            let requirement = core.interests.requirement_ref(core.interests.still(Some(id))?)?;
+            let requirement = core
+                .exchange
+                .asked
+                .interests
+                .requirement_ref(core.exchange.asked.interests.still(Some(id))?)?;
             let beginning = requirement.beginning.as_ref()?;
             let of = requirement.named().map(|named| named.name.clone());
             let change = UnfinishedChange::Begin(of.map_or_else(|| Ok(requirement.client()), Err));
@@ -65,7 +69,7 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
         Part::Disown(disowned) => Some((UnfinishedChange::End, disowned.left())),
         Part::Await(coming) => Some((
             UnfinishedChange::Come(coming.names.clone()),
-            coming.left(&core.objects, &core.retention),
+            coming.left(&core.exchange.objects, &core.exchange.retention),
         )),
         Part::Unwatch(_) => None,
     }

@@ -7,35 +7,152 @@ use junctura_wire::body::{Archived, Failure, events};
 use super::{Awaits, NOTHING_REQUIRES, UNARCHIVED, Waits};
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::durability::Durability;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
 use crate::core::interests::subscribe::Where;
 use crate::core::objects::object::Object;
 use crate::core::objects::offer::Taken;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
+    /// The reader of a requirement says what became of objects that it holds.
+    pub(in crate::core) fn archived(
+        &mut self,
+        client: u32,
+        number: u64,
+        archived: &Archived<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let exchange = &mut self.exchange;
+        let requirement = exchange.asked.interests.find_named(&archived.requirement)?;
+        let mut count = 0;
+        for one in &archived.objects {
+            let owed = exchange.asked.interests.requirement_ref(requirement);
+            let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
+                continue;
+            };
+            count += 1;
+            match &archived.failure {
+                None => {
+                    exchange.asked.count.archived += 1;
+                    exchange.objects.note_place(object, &one.location);
+                    let place = Where {
+                        location: Some(&one.location),
+                        reason: "",
+                    };
+                    exchange
+                        .asked
+                        .tell_about_object_where(&exchange.objects, object, events::ARCHIVED, place, fx);
+                    exchange.durability.end_durable(&mut exchange.asked, object, None, fx);
+                }
+                Some(reason) => {
+                    exchange.asked.count.unarchived += 1;
+                    let place = Where { location: None, reason };
+                    exchange
+                        .asked
+                        .tell_about_object_where(&exchange.objects, object, events::UNARCHIVED, place, fx);
+                    exchange
+                        .durability
+                        .end_durable(&mut exchange.asked, object, Some(reason), fx);
+                }
+            }
+        }
+        fx.reply(client, number, &Reply::Done(count));
+        Ok(())
+    }
+}
+
+impl Durability {
     /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
-    pub(in crate::core) fn await_archive(&mut self, client: u32, number: u64, taken: Taken, fx: &mut impl Effects) {
-        if let Err(error) = self.note_durable(client, number, taken) {
+    pub(in crate::core) fn await_archive(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        client: u32,
+        number: u64,
+        taken: Taken,
+        fx: &mut impl Effects,
+    ) {
+        if let Err(error) = self.note_durable(asked, objects, client, number, taken) {
             fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     /// # Errors
     /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
-    fn note_durable(&mut self, client: u32, number: u64, taken: Taken) -> Result<()> {
+    pub(in crate::core) fn note_durable(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        client: u32,
+        number: u64,
+        taken: Taken,
+    ) -> Result<()> {
         let Taken { object, sequence } = taken;
         let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
-        if !self.objects.get(object).is_some_and(is_owed) {
+        if !objects.get(object).is_some_and(is_owed) {
             return Err(not_archived(NOTHING_REQUIRES));
         }
-        self.clients
+        asked
+            .clients
             .add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
-        self.durability.waiting.insert(object, Waits::Offer(client, number));
-        self.limit_wait(client, number);
+        self.waiting.insert(object, Waits::Offer(client, number));
+        asked.limit_wait(client, number);
         Ok(())
     }
 
+    /// An offer's object is archived, or will not be.
+    pub(in crate::core) fn end_durable(
+        &mut self,
+        asked: &mut ClientRequests,
+        object: u32,
+        failure: Option<&str>,
+        fx: &mut impl Effects,
+    ) {
+        match self.waiting.remove(&object) {
+            None => {}
+            Some(Waits::Offer(client, number)) => {
+                asked.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
+            }
+            Some(Waits::Bundle(root)) => self.note_member(root, failure),
+        }
+    }
+
+    /// Answers offers that nobody has archived, and those who have waited for bundles.
+    pub(in crate::core) fn answer_durables(&mut self, asked: &mut ClientRequests, fx: &mut impl Effects) {
+        for (client, number) in std::mem::take(&mut self.forsaken) {
+            asked.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
+        }
+        self.answer_settled(asked, fx);
+    }
+
+    pub(in crate::core) fn durable_timed_out(
+        &mut self,
+        asked: &mut ClientRequests,
+        client: u32,
+        number: u64,
+        fx: &mut impl Effects,
+    ) {
+        let pending = asked.clients.pending(client, number);
+        let Some(&Pending::Durable(awaits)) = pending else {
+            return;
+        };
+        self.forget(client, number, awaits);
+        let error = Error::new(
+            Code::Timeout,
+            "durability",
+            match awaits {
+                Awaits::Object(_) => "the object is visible, and was not archived in time",
+                Awaits::Bundle(_) => "the bundle is visible, and was not archived in time",
+            },
+        );
+        asked.answer_durable(client, number, Some(&error), fx);
+    }
+}
+
+impl ClientRequests {
     /// Nobody waits for a disk longer than for memory.
     pub(in crate::core) fn limit_wait(&mut self, client: u32, number: u64) {
         if let Some(timeout) = self.clients.get(client).and_then(|state| state.offer_timeout) {
@@ -45,87 +162,18 @@ impl Core {
         }
     }
 
-    /// The reader of a requirement says what became of objects that it holds.
-    pub(in crate::core) fn archived(
+    pub(in crate::core) fn answer_durable(
         &mut self,
         client: u32,
         number: u64,
-        archived: &Archived<'_>,
+        failure: Option<&Error>,
         fx: &mut impl Effects,
-    ) -> Result<()> {
-        let requirement = self.interests.find_named(&archived.requirement)?;
-        let mut count = 0;
-        for one in &archived.objects {
-            let owed = self.interests.requirement_ref(requirement);
-            let Some(object) = owed.and_then(|owed| owed.object_of(one.sequence)) else {
-                continue;
-            };
-            count += 1;
-            match &archived.failure {
-                None => {
-                    self.count.archived += 1;
-                    self.objects.note_place(object, &one.location);
-                    let place = Where {
-                        location: Some(&one.location),
-                        reason: "",
-                    };
-                    self.tell_about_object_where(object, events::ARCHIVED, place, fx);
-                    self.end_durable(object, None, fx);
-                }
-                Some(reason) => {
-                    self.count.unarchived += 1;
-                    let place = Where { location: None, reason };
-                    self.tell_about_object_where(object, events::UNARCHIVED, place, fx);
-                    self.end_durable(object, Some(reason), fx);
-                }
-            }
-        }
-        fx.reply(client, number, &Reply::Done(count));
-        Ok(())
-    }
-
-    /// An offer's object is archived, or will not be.
-    fn end_durable(&mut self, object: u32, failure: Option<&str>, fx: &mut impl Effects) {
-        match self.durability.waiting.remove(&object) {
-            None => {}
-            Some(Waits::Offer(client, number)) => {
-                self.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
-            }
-            Some(Waits::Bundle(root)) => self.durability.note_member(root, failure),
-        }
-    }
-
-    fn answer_durable(&mut self, client: u32, number: u64, failure: Option<&Error>, fx: &mut impl Effects) {
-        self.clients.settle_pending(&mut self.timers, client, number);
+    ) {
+        self.settle(client, number);
         match failure {
             None => fx.reply(client, number, &Reply::Done(0)),
             Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),
         }
-    }
-
-    /// Answers offers that nobody has archived, and those who have waited for bundles.
-    pub(in crate::core) fn answer_durables(&mut self, fx: &mut impl Effects) {
-        for (client, number) in std::mem::take(&mut self.durability.forsaken) {
-            self.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
-        }
-        self.answer_settled(fx);
-    }
-
-    pub(in crate::core) fn durable_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
-        let pending = self.clients.get(client).and_then(|state| state.pending.get(&number));
-        let Some(&Pending::Durable(awaits)) = pending else {
-            return;
-        };
-        self.durability.forget(client, number, awaits);
-        let error = Error::new(
-            Code::Timeout,
-            "durability",
-            match awaits {
-                Awaits::Object(_) => "the object is visible, and was not archived in time",
-                Awaits::Bundle(_) => "the bundle is visible, and was not archived in time",
-            },
-        );
-        self.answer_durable(client, number, Some(&error), fx);
     }
 }
 

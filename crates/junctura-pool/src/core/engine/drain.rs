@@ -15,9 +15,10 @@ use junctura_model::Result;
 
 use crate::core::engine::timers::Nanoseconds;
 
-/// A drain that goes on, or has ended.
+/// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct Drain {
+    pub(in crate::core) has_begun: bool,
     pub(in crate::core) until: Option<Nanoseconds>,
     /// Client and request of those who wait for the end.
     pub(in crate::core) askers: BTreeSet<(u32, u64)>,

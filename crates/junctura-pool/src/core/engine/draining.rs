@@ -8,7 +8,9 @@ use junctura_wire::{Reply, Request};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::engine::drain::Drain;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::Requirement;
@@ -16,57 +18,17 @@ use crate::core::interests::requirement::Requirement;
 /// How many requirements are named that are still owed something.
 const NAMED_MAX: usize = 3;
 
-impl Core {
-    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
-    /// second call can only bring the end forward.
-    pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
-        self.begin(now);
-        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
-        self.follow_up(fx);
-    }
-
-    /// How it has ended, once it has: in good order, or with what was left.
-    #[must_use]
-    pub fn ending(&self) -> Option<&Result<()>> {
-        self.drain.as_ref()?.ending.as_ref()
-    }
-
-    pub(in crate::core) fn drain_for(
-        &mut self,
-        client: u32,
-        request: u64,
-        drain: &body::Drain,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        self.clients.add_pending(client, request, Pending::Drain)?;
-        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
-        if let Some(drain) = &mut self.drain {
-            drain.askers.insert((client, request));
-        }
-        Ok(())
-    }
-
+impl Drain {
     /// Who asked for the end does not wait for it any more. It comes nevertheless.
     pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
-        if let Some(drain) = &mut self.drain {
-            drain.askers.remove(&(client, request));
-        }
-    }
-
-    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
-        let is_first = self.drain.is_none();
-        let drain = self.drain.get_or_insert_default();
-        let until = timeout.map(|time| self.timers.now.saturating_add(time));
-        drain.until = drain.until.into_iter().chain(until).min();
-        if is_first {
-            self.abort_all_bundles(fx);
-            self.refuse_those_who_wait(fx);
-        }
+        self.askers.remove(&(client, request));
     }
 
     /// What a request is told that is not taken any more.
     pub(in crate::core) fn refusal(&self, request: &Request<'_>, is_known: bool) -> Option<Error> {
-        self.drain.as_ref()?;
+        if !self.has_begun {
+            return None;
+        }
         match (request, is_known) {
             (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
             (
@@ -85,16 +47,66 @@ impl Core {
     /// # Errors
     /// `Closed` when what is not there now will not come.
     pub(in crate::core) fn may_come(&self) -> Result<()> {
-        match self.drain {
-            None => Ok(()),
-            Some(_) => Err(draining(Code::Closed)),
+        if self.has_begun {
+            return Err(draining(Code::Closed));
+        }
+        Ok(())
+    }
+
+    /// When it ends at the latest.
+    pub(in crate::core) fn deadline(&self) -> Option<Nanoseconds> {
+        self.until.filter(|_| self.ending.is_none())
+    }
+}
+
+impl Core {
+    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
+    /// second call can only bring the end forward.
+    pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
+        self.exchange.begin(now);
+        self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
+        self.follow_up(fx);
+    }
+
+    /// How it has ended, once it has: in good order, or with what was left.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Result<()>> {
+        self.drain.ending.as_ref()
+    }
+
+    pub(in crate::core) fn drain_for(
+        &mut self,
+        client: u32,
+        request: u64,
+        drain: &body::Drain,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        self.exchange
+            .asked
+            .clients
+            .add_pending(client, request, Pending::Drain)?;
+        self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
+        self.drain.askers.insert((client, request));
+        Ok(())
+    }
+
+    pub(in crate::core) fn begin_to_drain(&mut self, timeout: Option<Nanoseconds>, fx: &mut impl Effects) {
+        let drain = &mut self.drain;
+        let is_first = !std::mem::replace(&mut drain.has_begun, true);
+        let until = timeout.map(|time| self.exchange.asked.timers.now.saturating_add(time));
+        drain.until = drain.until.into_iter().chain(until).min();
+        if is_first {
+            self.exchange.abort_all_bundles(fx);
+            self.refuse_those_who_wait(fx);
         }
     }
 
     fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
+        let exchange = &mut self.exchange;
         let error = draining(Code::Closed);
         let refusal = Reply::Failed(Failure::from(&error));
-        let demands: Vec<_> = self
+        let demands: Vec<_> = exchange
+            .asked
             .interests
             .table
             .iter()
@@ -104,55 +116,51 @@ impl Core {
             })
             .collect();
         for (id, client, request) in demands {
-            self.drop_interest(id);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            // A demand has no queue.
+            _ = exchange.asked.end_interest(id);
+            exchange.asked.settle(client, request);
             fx.reply(client, request, &refusal);
         }
-        for lease in self.memory.waiting_leases.take_all() {
-            self.clients
-                .settle_pending(&mut self.timers, lease.client, lease.request);
+        for lease in exchange.memory.waiting_leases.take_all() {
+            exchange.asked.settle(lease.client, lease.request);
             fx.reply(lease.client, lease.request, &refusal);
         }
-        for client in std::mem::take(&mut self.memory.stalled).clients() {
-            let offers = self.clients.take_waiting_offers(client);
+        for client in std::mem::take(&mut exchange.memory.stalled).clients() {
+            let offers = exchange.asked.clients.take_waiting_offers(client);
             for offer in offers {
-                self.timers.cancel(client, offer.number);
+                exchange.asked.timers.cancel(client, offer.number);
                 fx.reply(client, offer.number, &refusal);
-                self.answer_syncs(client, offer.syncs, fx);
+                exchange
+                    .asked
+                    .answer_syncs(&mut exchange.deferred, client, offer.syncs, fx);
             }
         }
     }
 
     /// Sees whether it is over, and tells those who wait for that.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
-        let Some(drain) = &self.drain else { return };
-        let is_late = drain.until.is_some_and(|until| until <= self.timers.now);
-        if drain.ending.is_none() && self.interests.owed > 0 && !is_late {
+        let drain = &mut self.drain;
+        let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
+        if drain.ending.is_none() && self.exchange.asked.interests.owed > 0 && !is_late {
             return;
         }
-        let left = drain.ending.is_none().then(|| self.what_is_left());
-        let Some(drain) = &mut self.drain else { return };
-        if let Some(left) = left {
-            drain.ending = Some(left.map_or(Ok(()), Err));
-        }
-        let ending = drain.ending.clone();
+        let ending = drain
+            .ending
+            .get_or_insert_with(|| self.exchange.asked.what_is_left().map_or(Ok(()), Err))
+            .clone();
         for (client, request) in std::mem::take(&mut drain.askers) {
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.exchange.asked.settle(client, request);
             match &ending {
-                Some(Err(left)) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
-                _ => fx.reply(client, request, &Reply::Done(0)),
+                Err(left) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
+                Ok(()) => fx.reply(client, request, &Reply::Done(0)),
             }
         }
     }
+}
 
-    /// When it ends at the latest.
-    pub(in crate::core) fn drain_deadline(&self) -> Option<Nanoseconds> {
-        let drain = self.drain.as_ref().filter(|drain| drain.ending.is_none())?;
-        drain.until
-    }
-
+impl ClientRequests {
     /// What requirements are owed, in words; `None`: nothing.
-    fn what_is_left(&self) -> Option<Error> {
+    pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
             .interests
             .requirements

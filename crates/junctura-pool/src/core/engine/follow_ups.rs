@@ -42,57 +42,84 @@ const ORDER: [FollowUp; 10] = [
     FollowUp::BreakOnFull,
 ];
 
-impl FollowUp {
-    /// Does one piece of it. Whether there was something to do.
-    fn take_one(self, core: &mut Core, fx: &mut impl Effects) -> bool {
-        match self {
-            Self::HandOut => done(core.interests.stirred.pop().map(|group| core.hand_out(group, fx))),
-            Self::EndRetentionByName => done(core.retention.has_news().then(|| core.let_unneeded_go(fx))),
-            Self::EndBundle => done(
-                core.bundles
-                    .next_abandoned()
-                    .map(|bundle| core.let_the_rest_go(bundle, fx)),
-            ),
-            Self::FinishWithdrawals => {
-                done((!core.withdrawals.unblocked.is_empty()).then(|| core.finish_withdrawals(fx)))
-            }
-            Self::AnswerDurable => done(core.durability.has_news().then(|| core.answer_durables(fx))),
-            Self::ServeWaiting => done(core.has_memory_come_free().then(|| core.serve_waiting(fx))),
-            Self::Evict => core.make_room(fx),
-            Self::Spill => core.memory.spill(&mut core.objects, &core.interests, fx),
-            Self::EvictFromFile => core.make_room_in_file(fx),
-            Self::BreakOnFull => core.break_on_full(fx),
-        }
-    }
-}
-
 fn done(work: Option<()>) -> bool {
     work.is_some()
 }
 
 impl Core {
+    /// Does one piece of it. Whether there was something to do.
+    fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
+        match next {
+            FollowUp::HandOut => done(
+                self.exchange
+                    .asked
+                    .interests
+                    .stirred
+                    .pop()
+                    .map(|group| self.exchange.hand_out(group, fx)),
+            ),
+            FollowUp::EndRetentionByName => done(
+                self.exchange
+                    .retention
+                    .has_news()
+                    .then(|| self.exchange.let_unneeded_go(fx)),
+            ),
+            FollowUp::EndBundle => done(
+                self.exchange
+                    .bundles
+                    .next_abandoned()
+                    .map(|bundle| self.exchange.let_the_rest_go(bundle, fx)),
+            ),
+            FollowUp::FinishWithdrawals => {
+                done((!self.exchange.withdrawals.unblocked.is_empty()).then(|| self.exchange.finish_withdrawals(fx)))
+            }
+            FollowUp::AnswerDurable => done(
+                self.exchange
+                    .durability
+                    .has_news()
+                    .then(|| self.exchange.durability.answer_durables(&mut self.exchange.asked, fx)),
+            ),
+            FollowUp::ServeWaiting => done(self.has_memory_come_free().then(|| self.serve_waiting(fx))),
+            FollowUp::Evict => self.exchange.make_room(fx),
+            FollowUp::Spill => {
+                self.exchange
+                    .memory
+                    .spill(&mut self.exchange.objects, &self.exchange.asked.interests, fx)
+            }
+            FollowUp::EvictFromFile => self.exchange.make_room_in_file(fx),
+            FollowUp::BreakOnFull => self.break_on_full(fx),
+        }
+    }
+
     /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
-            self.deferred.answer_those_in_turn(&self.clients, &self.objects, fx);
-            if !ORDER.into_iter().any(|next| next.take_one(self, fx)) {
+            self.exchange
+                .deferred
+                .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
+            if !ORDER.into_iter().any(|next| self.take_one(next, fx)) {
                 break;
             }
         }
-        self.memory.watch_first_lease(&mut self.timers);
-        self.watch_for_stuck();
-        self.memory.watch_for_room(&mut self.timers);
-        if self.drain.is_none() && self.components.are_gone() {
+        self.exchange.memory.watch_first_lease(&mut self.exchange.asked.timers);
+        let is_behind = self.exchange.is_behind();
+        self.exchange
+            .memory
+            .watch_for_stuck(&mut self.exchange.asked, &self.exchange.objects, is_behind);
+        self.exchange.memory.watch_for_room(&mut self.exchange.asked.timers);
+        if !self.drain.has_begun && self.components.are_gone() {
             self.begin_to_drain(None, fx);
         }
-        if self.drain.is_some() {
+        if self.drain.has_begun {
             self.end_if_drained(fx);
         }
     }
 
     /// Whether those who wait for memory, or for room for records, may be served since this event; once.
     fn has_memory_come_free(&mut self) -> bool {
-        let have_more = std::mem::take(&mut self.objects.came_free) | std::mem::take(&mut self.interests.came_free);
-        std::mem::take(&mut self.memory.came_free) || (have_more && !self.memory.stalled.is_empty())
+        let exchange = &mut self.exchange;
+        let have_more =
+            std::mem::take(&mut exchange.objects.came_free) | std::mem::take(&mut exchange.asked.interests.came_free);
+        std::mem::take(&mut exchange.memory.came_free) || (have_more && !exchange.memory.stalled.is_empty())
     }
 }

@@ -16,8 +16,11 @@ use junctura_wire::Request;
 use junctura_wire::body::Order;
 use roaring::RoaringBitmap;
 
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::objects::look_ahead::{Ahead, concern};
+use crate::core::objects::table::ObjectTable;
 
 /// Objects that are looked at in one step, at most.
 const STEP_OBJECTS_MAX: usize = 256;
@@ -31,8 +34,9 @@ impl Core {
     /// little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
-        if let Some(id) = self.read_through(client, request) {
-            let is_owed_all = self.owe_ahead(id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
+        let (asked, objects) = (&mut self.exchange.asked, &mut self.exchange.objects);
+        if let Some(id) = asked.read_through(client, request) {
+            let is_owed_all = asked.owe_ahead(objects, id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
             if !is_owed_all || matches!(request, Request::Follow(_)) {
                 return is_owed_all;
             }
@@ -40,62 +44,49 @@ impl Core {
         let Some((text, order)) = concern(request) else {
             return true;
         };
-        if self
-            .objects
-            .ahead
-            .get(&client)
-            .is_some_and(|ahead| !ahead.is_for(request))
-        {
-            self.forget_ahead(client);
+        if objects.ahead.get(&client).is_some_and(|ahead| !ahead.is_for(request)) {
+            objects.forget_ahead(&mut asked.clients, client);
         }
-        if !self.objects.ahead.contains_key(&client) && !self.begin_to_look(client, text, order) {
+        if !objects.ahead.contains_key(&client) && !objects.begin_to_look(asked, client, text, order) {
             return true;
         }
-        let Some(mut ahead) = self.objects.ahead.remove(&client) else {
+        let Some(mut ahead) = objects.ahead.remove(&client) else {
             return true;
         };
-        let is_ready = self.step(client, &mut ahead);
-        self.objects.ahead.insert(client, ahead);
+        let is_ready = objects.step(&mut asked.clients, client, &mut ahead);
+        objects.ahead.insert(client, ahead);
         is_ready
     }
+}
 
-    /// The requirement through which a request receives.
-    fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
-        let (number, name) = match request {
-            Request::Follow(follow) => {
-                let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
-                (follow.requirement, name)
-            }
-            Request::Demand(demand) => (demand.requirement, demand.requirement_name.as_deref()),
-            _ => return None,
-        };
-        self.interests
-            .requirement_of(&self.clients, client, number, name)
-            .ok()
-            .flatten()
-    }
-
+impl ObjectTable {
     /// Whether there is so much to look at that it is worth it.
-    fn begin_to_look(&mut self, client: u32, text: &str, order: Option<&Order<'_>>) -> bool {
-        let is_known = self
+    pub(in crate::core) fn begin_to_look(
+        &mut self,
+        asked: &ClientRequests,
+        client: u32,
+        text: &str,
+        order: Option<&Order<'_>>,
+    ) -> bool {
+        let is_known = asked
             .clients
             .get(client)
             .is_some_and(crate::core::clients::client::Client::is_known);
         let is_little =
-            |looks: usize| self.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
+            |looks: usize| asked.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
         let is_quick = text.len() < QUICK_TEXT_BYTES && !selector::is_costly(text);
         if !is_known || (is_quick && is_little(1)) {
             return false;
         }
         // What cannot be read is refused by the request.
-        let Ok(selectors) = self.interests.selectors(text) else {
+        let Ok(selectors) = asked.interests.selectors(text) else {
             return false;
         };
         let looks = 1 + selectors.standing_bytes() / LOOK_BYTES;
         if is_little(looks) {
             return false;
         }
-        let Ok(sorting) = order.map(|order| self.objects.sorting(order)).transpose() else {
+        let Ok(sorting) = order.map(|order| self.sorting(order)).transpose() else {
             return false;
         };
         let order = order.map(|order| match order {
@@ -115,21 +106,21 @@ impl Core {
             bytes: 0,
             refusal: None,
         };
-        self.objects.ahead.insert(client, ahead);
+        self.ahead.insert(client, ahead);
         true
     }
 
-    fn step(&mut self, client: u32, ahead: &mut Ahead) -> bool {
+    pub(in crate::core) fn step(&mut self, clients: &mut ClientTable, client: u32, ahead: &mut Ahead) -> bool {
         let count = ahead.objects_at_once;
         let Some(left) = &mut ahead.left else {
             for _ in 0..self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX) {
-                self.objects.index_next();
+                self.index_next();
             }
-            if self.objects.unindexed.is_empty() {
-                let left = self.objects.candidates(&ahead.selectors);
+            if self.unindexed.is_empty() {
+                let left = self.candidates(&ahead.selectors);
                 // What has left and what came late are sets of about the same size.
                 let bytes = 3 * left.serialized_size();
-                if let Err(refusal) = self.clients.weigh_asked(client, bytes) {
+                if let Err(refusal) = clients.weigh_asked(client, bytes) {
                     ahead.refusal = Some(refusal);
                     return true;
                 }
@@ -143,9 +134,9 @@ impl Core {
             left.remove_range(first..=last);
         }
         let is_last = left.is_empty();
-        let run = ahead.verify(&self.objects, &some);
+        let run = ahead.verify(self, &some);
         let bytes = size_of_val(run.as_slice());
-        match self.clients.weigh_asked(client, bytes) {
+        match clients.weigh_asked(client, bytes) {
             Ok(()) => {
                 ahead.bytes += bytes;
                 if !run.is_empty() {
@@ -162,36 +153,49 @@ impl Core {
 
     /// A client's request begins; why it is refused, if what was prepared says so.
     pub(in crate::core) fn use_ahead(&mut self, client: u32, request: &Request<'_>) -> Option<Error> {
-        let ahead = self
-            .objects
-            .ahead
-            .get_mut(&client)
-            .filter(|ahead| ahead.is_for(request))?;
-        self.objects.ahead_of = Some(client);
+        let ahead = self.ahead.get_mut(&client).filter(|ahead| ahead.is_for(request))?;
+        self.ahead_of = Some(client);
         ahead.refusal.take()
     }
 
     /// A client's request is over, or the client leaves.
-    pub(in crate::core) fn forget_ahead(&mut self, client: u32) {
-        self.objects.ahead_of = None;
-        if let Some(ahead) = self.objects.ahead.remove(&client) {
-            self.clients.weigh_asked_no_more(client, ahead.bytes);
+    pub(in crate::core) fn forget_ahead(&mut self, clients: &mut ClientTable, client: u32) {
+        self.ahead_of = None;
+        if let Some(ahead) = self.ahead.remove(&client) {
+            clients.weigh_asked_no_more(client, ahead.bytes);
         }
     }
 
     /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
-    pub(in crate::core) fn take_ahead(&mut self, selectors: &SelectorSet) -> Option<Ahead> {
-        let client = self.objects.ahead_of?;
-        let ahead = self.objects.ahead.get(&client)?;
+    pub(in crate::core) fn take_ahead(&mut self, clients: &mut ClientTable, selectors: &SelectorSet) -> Option<Ahead> {
+        let client = self.ahead_of?;
+        let ahead = self.ahead.get(&client)?;
         if ahead.selectors.text() != selectors.text() || ahead.left.is_none() {
             return None;
         }
-        let mut ahead = self.objects.ahead.remove(&client)?;
-        self.clients
-            .weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
+        let mut ahead = self.ahead.remove(&client)?;
+        clients.weigh_asked_no_more(client, std::mem::take(&mut ahead.bytes));
         let left = ahead.left.take().unwrap_or_default();
-        let run = ahead.verify(&self.objects, &left.iter().collect::<Vec<_>>());
+        let run = ahead.verify(self, &left.iter().collect::<Vec<_>>());
         ahead.runs.push(run);
         Some(ahead)
+    }
+}
+
+impl ClientRequests {
+    /// The requirement through which a request receives.
+    pub(in crate::core) fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
+        let (number, name) = match request {
+            Request::Follow(follow) => {
+                let name = follow.requirement_name.as_deref().or(follow.group.as_deref());
+                (follow.requirement, name)
+            }
+            Request::Demand(demand) => (demand.requirement, demand.requirement_name.as_deref()),
+            _ => return None,
+        };
+        self.interests
+            .requirement_of(&self.clients, client, number, name)
+            .ok()
+            .flatten()
     }
 }

@@ -12,38 +12,20 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
+use junctura_wire::body::events;
 
-use crate::core::bundles::Bundles;
-use crate::core::clients::stat::Counters;
-use crate::core::clients::table::ClientTable;
-use crate::core::deferred::DeferredWork;
-use crate::core::durability::Durability;
 use crate::core::engine::drain::Drain;
 use crate::core::engine::lifetime::Components;
-use crate::core::engine::timers::{Nanoseconds, Timer, Timers};
-use crate::core::interests::table::InterestTable;
-use crate::core::memory::payload::PayloadMemory;
-use crate::core::objects::retention_by_name::RetentionByName;
-use crate::core::objects::table::ObjectTable;
-use crate::core::objects::withdrawals::Withdrawals;
+use crate::core::engine::timers::{Nanoseconds, Timer};
+use crate::core::exchange::ObjectExchange;
 use crate::{Config, Effects};
 
 /// A pool's state. See the module's page.
 pub struct Core {
     pub(in crate::core) config: Arc<Config>,
-    pub(in crate::core) clients: ClientTable,
-    pub(in crate::core) objects: ObjectTable,
-    pub(in crate::core) interests: InterestTable,
-    pub(in crate::core) memory: PayloadMemory,
-    pub(in crate::core) withdrawals: Withdrawals,
-    pub(in crate::core) timers: Timers,
-    pub(in crate::core) deferred: DeferredWork,
-    pub(in crate::core) drain: Option<Drain>,
-    pub(in crate::core) bundles: Bundles,
-    pub(in crate::core) durability: Durability,
-    pub(in crate::core) retention: RetentionByName,
+    pub(in crate::core) exchange: ObjectExchange,
+    pub(in crate::core) drain: Drain,
     pub(in crate::core) components: Components,
-    pub(in crate::core) count: Counters,
 }
 
 impl Core {
@@ -71,42 +53,36 @@ impl Core {
         }
         let config = Arc::new(config);
         Ok(Self {
-            clients: ClientTable::new(&config),
-            objects: ObjectTable::new(&config),
-            interests: InterestTable::new(&config),
-            memory: PayloadMemory::new(&config),
-            withdrawals: Withdrawals::default(),
-            timers: Timers::default(),
-            deferred: DeferredWork::default(),
-            drain: None,
-            bundles: Bundles::new(&config),
-            durability: Durability::default(),
-            retention: RetentionByName::of_schemas(&config.schemas)?,
+            exchange: ObjectExchange::new(&config)?,
+            drain: Drain::default(),
             components: Components::new(&config.until_gone),
-            count: Counters::default(),
             config,
         })
     }
 
     /// A client's message arrived.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        self.begin(now);
-        if !self.memory.recalled.is_empty() {
-            self.memory.note_heard(&self.timers, client);
+        self.exchange.begin(now);
+        if !self.exchange.memory.recalled.is_empty() {
+            self.exchange.memory.note_heard(&self.exchange.asked.timers, client);
         }
-        match self.use_ahead(client, &request) {
+        match self.exchange.objects.use_ahead(client, &request) {
             Some(refusal) => self.fail(client, number, &refusal, fx),
             None => self.answer(client, number, request, fx),
         }
-        self.forget_ahead(client);
+        self.exchange
+            .objects
+            .forget_ahead(&mut self.exchange.asked.clients, client);
         self.follow_up(fx);
-        self.deferred.note_left(&mut self.clients, client);
+        self.exchange
+            .deferred
+            .note_left(&mut self.exchange.asked.clients, client);
     }
 
     /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
     /// given up.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
-        self.begin(now);
+        self.exchange.begin(now);
         self.fail(client, number, error, fx);
         if error.code() == Code::Protocol {
             self.give_up(client, error, fx);
@@ -117,83 +93,113 @@ impl Core {
     /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
     /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.begin(self.timers.now);
+        self.exchange.begin(self.exchange.asked.timers.now);
         self.catch_up(fx);
         self.deliver_more(fx);
         while let Some(due) = self.next_due().filter(|&due| due <= now) {
-            self.moment(due.max(self.timers.now), fx);
-            if self.is_behind() {
+            self.moment(due.max(self.exchange.asked.timers.now), fx);
+            if self.exchange.is_behind() {
                 break;
             }
         }
-        self.timers.now = now;
+        self.exchange.asked.timers.now = now;
     }
 
     /// It is a time at which something is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
-        self.timers.now = now;
+        self.exchange.asked.timers.now = now;
         // First of all: what goes makes room for offers whose time to wait ends just now.
-        self.expire_due(fx);
+        self.exchange.expire_due(fx);
         self.follow_up(fx);
-        while let Some(due) = self.timers.take_due() {
+        while let Some(due) = self.exchange.asked.timers.take_due() {
             match due {
-                Timer::Demand { client, request } => self.demand_timed_out(client, request, fx),
-                Timer::Lease { client, request } => self.lease_timed_out(client, request, fx),
-                Timer::FirstLease => self.put_first_lease_last(),
-                Timer::Withdrawal(id) => self.withdrawal_timed_out(id as usize, fx),
-                Timer::Offer { client, number } => self.offer_timed_out(client, number, fx),
-                Timer::Durable { client, number } => self.durable_timed_out(client, number, fx),
-                Timer::Requirement(id) => self.lapse(id, fx),
+                Timer::Demand { client, request } => {
+                    self.exchange.asked.demand_timed_out(client, request, fx);
+                }
+                Timer::Lease { client, request } => self.exchange.lease_timed_out(client, request, fx),
+                Timer::FirstLease => self
+                    .exchange
+                    .memory
+                    .put_first_lease_last(&mut self.exchange.asked.clients),
+                Timer::Withdrawal(id) => {
+                    self.exchange.withdrawals.withdrawal_timed_out(
+                        &mut self.exchange.asked,
+                        &mut self.exchange.objects,
+                        id as usize,
+                        fx,
+                    );
+                }
+                Timer::Offer { client, number } => self.exchange.offer_timed_out(client, number, fx),
+                Timer::Durable { client, number } => {
+                    self.exchange
+                        .durability
+                        .durable_timed_out(&mut self.exchange.asked, client, number, fx);
+                }
+                Timer::Requirement(id) => _ = self.exchange.end_named(id, events::LAPSED, None, fx),
                 Timer::Stuck => self.break_stuck(fx),
                 Timer::Bundle(number) => self.orphan(number, fx),
-                Timer::Pause => self.memory.end_pause(),
-                Timer::Room => self.memory.go_round(),
+                Timer::Pause => self.exchange.memory.end_pause(),
+                Timer::Room => self.exchange.memory.go_round(),
             }
             self.follow_up(fx);
         }
-        self.objects.forget_old_tombstones(self.timers.now);
-        self.bundles.forget_past_bundles(&self.timers);
+        self.exchange
+            .objects
+            .forget_old_tombstones(self.exchange.asked.timers.now);
+        self.exchange.bundles.forget_past_bundles(&self.exchange.asked.timers);
     }
 
     /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
     pub fn idle(&mut self) {
         const AT_ONCE: usize = 256;
         for _ in 0..AT_ONCE {
-            self.objects.index_next();
+            self.exchange.objects.index_next();
         }
     }
 
     /// When [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
-        if self.is_behind() || self.is_delivering() {
-            Some(self.timers.now)
+        if self.exchange.is_behind() || self.is_delivering() {
+            Some(self.exchange.asked.timers.now)
         } else {
             self.next_due()
         }
     }
 
     fn next_due(&self) -> Option<Nanoseconds> {
-        self.timers
+        self.exchange
+            .asked
+            .timers
             .next()
             .into_iter()
-            .chain(self.objects.expiries.next())
-            .chain(self.drain_deadline())
-            .chain(self.objects.tombstones.next_expiry(self.config.tombstone_age))
-            .chain(self.bundles.next_past_bundle())
+            .chain(self.exchange.objects.expiries.next())
+            .chain(self.drain.deadline())
+            .chain(self.exchange.objects.tombstones.next_expiry(self.config.tombstone_age))
+            .chain(self.exchange.bundles.next_past_bundle())
             .min()
+    }
+
+    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.exchange.is_behind()
     }
 
     /// Whether [`Core::idle`] has something to do.
     #[must_use]
     pub fn has_idle_work(&self) -> bool {
-        !self.objects.unindexed.is_empty()
+        !self.exchange.objects.unindexed.is_empty()
     }
 
     /// Whether this client has said who it is, and was welcome.
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
-        self.clients.get(client).is_some_and(|client| client.peer.is_some())
+        self.exchange
+            .asked
+            .clients
+            .get(client)
+            .is_some_and(|client| client.peer.is_some())
     }
 
     /// The programs that the pool was for have come and gone.
@@ -206,19 +212,22 @@ impl Core {
     /// clients may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.clients.table.is_empty()
-            && self.objects.is_empty()
-            && self.interests.named.is_empty()
-            && !self.bundles.has_open()
+        let exchange = &self.exchange;
+        exchange.asked.clients.table.is_empty()
+            && exchange.objects.is_empty()
+            && exchange.asked.interests.named.is_empty()
+            && !exchange.bundles.has_open()
     }
 
     /// Changes limits in the middle of a test.
     #[cfg(test)]
     pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
         change(Arc::make_mut(&mut self.config));
-        self.objects.config = Arc::clone(&self.config);
-        self.interests.config = Arc::clone(&self.config);
-        self.memory.config = Arc::clone(&self.config);
-        self.clients.config = Arc::clone(&self.config);
+        self.exchange.config = Arc::clone(&self.config);
+        self.exchange.objects.config = Arc::clone(&self.config);
+        self.exchange.asked.config = Arc::clone(&self.config);
+        self.exchange.asked.interests.config = Arc::clone(&self.config);
+        self.exchange.memory.config = Arc::clone(&self.config);
+        self.exchange.asked.clients.config = Arc::clone(&self.config);
     }
 }

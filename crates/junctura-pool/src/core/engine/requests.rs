@@ -11,9 +11,11 @@ use crate::core::objects::offer::Content;
 
 impl Core {
     pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get(client) else { return };
+        let Some(state) = self.exchange.asked.clients.get(client) else {
+            return;
+        };
         let known = state.is_known();
-        if let Some(refusal) = self.refusal(&request, known) {
+        if let Some(refusal) = self.drain.refusal(&request, known) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
@@ -39,17 +41,32 @@ impl Core {
             (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
             (Request::Seal(which), _) => self.seal(client, number, which, fx),
             (Request::Abort(which), _) => self.abort(client, number, which, fx),
-            (Request::Bundles(bundles), _) => self.list_bundles(client, number, &bundles, fx),
-            (Request::Consumers(consumers), _) => self.number_consumers(client, number, &consumers, fx),
-            (Request::Sync, _) => self.sync(client, number, fx),
+            (Request::Bundles(bundles), _) => {
+                self.exchange
+                    .bundles
+                    .list_bundles(&self.exchange.asked, client, number, &bundles, fx)
+            }
+            (Request::Consumers(consumers), _) => {
+                self.exchange
+                    .retention
+                    .number_consumers(&mut self.exchange.asked, client, number, &consumers, fx)
+            }
+            (Request::Sync, _) => self
+                .exchange
+                .asked
+                .sync(&mut self.exchange.deferred, client, number, fx),
             (Request::Pack(_), _) => {
                 let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
                 Err(Error::new(Code::Unsupported, "pack", cause))
             }
             (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
-            (Request::Release(holdings), _) => self.release(client, holdings, fx),
-            (Request::Lease(lease), _) => self.lease(client, number, &lease, fx),
-            (Request::Return(segment), _) => self.give_back(client, segment, fx),
+            (Request::Release(holdings), _) => self.exchange.release(client, holdings, fx),
+            (Request::Lease(lease), _) => self.exchange.lease(client, number, &lease, fx),
+            (Request::Return(segment), _) => {
+                self.exchange
+                    .memory
+                    .give_back(&mut self.exchange.asked.clients, client, segment, fx)
+            }
             (Request::Demand(demand), _) => self.demand(client, number, &demand, fx),
             (Request::Cancel(which), _) => {
                 self.cancel(client, which, fx);
@@ -57,14 +74,21 @@ impl Core {
             }
             (Request::List(list), _) => self.list(client, number, &list, fx),
             (Request::More(which), _) => {
-                self.more(client, which, fx);
+                self.exchange
+                    .asked
+                    .clients
+                    .more(&mut self.exchange.objects, client, which, fx);
                 return;
             }
             (Request::Follow(follow), _) => self.follow(client, number, &follow, fx),
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
             (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
-            (Request::Subscribe(subscribe), _) => self.subscribe(client, number, &subscribe, fx),
+            (Request::Subscribe(subscribe), _) => {
+                self.exchange
+                    .asked
+                    .subscribe(&self.exchange.objects, client, number, &subscribe, fx)
+            }
             (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
             (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
@@ -88,46 +112,53 @@ impl Core {
     }
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
-        let cancelled = match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
+        let cancelled = match self.exchange.asked.clients.pending(client, which) {
             Some(Pending::Demand(id)) => {
                 let id = *id;
-                self.drop_interest(id);
+                self.exchange.drop_interest(id);
                 true
             }
             Some(Pending::Lease(turn)) => {
-                self.memory.waiting_leases.remove(*turn);
-                self.memory.came_free = true;
+                self.exchange.memory.waiting_leases.remove(*turn);
+                self.exchange.memory.came_free = true;
                 true
             }
             Some(Pending::Withdrawal(id)) => {
                 let id = *id;
-                self.withdrawals.drop_withdrawal(&mut self.objects, id);
+                self.exchange
+                    .withdrawals
+                    .drop_withdrawal(&mut self.exchange.objects, id);
                 true
             }
             Some(Pending::Drain) => {
-                self.forget_asker(client, which);
+                self.drain.forget_asker(client, which);
                 true
             }
             Some(Pending::Sync) => {
-                self.clients.forget_sync(client, which);
+                self.exchange.asked.clients.forget_sync(client, which);
                 true
             }
             _ => false,
         };
         if cancelled {
-            self.clients.settle_pending(&mut self.timers, client, which);
+            self.exchange.asked.settle(client, which);
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
             fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
         }
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
-        match self.clients.get(client).and_then(|state| state.pending.get(&which)) {
-            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, which),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, which, bundle, fx),
-            Some(Pending::List(_)) => self.drop_list(client, which),
+        let exchange = &mut self.exchange;
+        match exchange.asked.clients.pending(client, which) {
+            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => {
+                exchange.drop_interest(id);
+            }
+            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => {
+                exchange.asked.end_use(id, client, which);
+            }
+            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, which, bundle, fx),
+            Some(Pending::List(_)) => exchange.asked.clients.drop_list(&mut exchange.objects, client, which),
             _ => {
                 return Err(Error::new(
                     Code::NotFound,
@@ -136,16 +167,16 @@ impl Core {
                 ));
             }
         }
-        self.clients.settle_pending(&mut self.timers, client, which);
-        self.deferred.answer_in_turn(client, number, 0, fx);
+        exchange.asked.settle(client, which);
+        exchange.deferred.answer_in_turn(client, number, 0, fx);
         Ok(())
     }
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(Failure::from(error)));
-        self.count.failed += u64::from(error.code() != Code::NotWanted);
+        self.exchange.asked.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.exchange.asked.clients.get_mut(client) else {
             return;
         };
         let is_stranger = !state.is_known();

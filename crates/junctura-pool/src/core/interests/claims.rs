@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use junctura_model::{Code, Error, RecordRef, Result};
 
+use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::Timers;
 use crate::core::interests::gaps::{Lost, LostObject};
@@ -90,33 +91,6 @@ impl InterestTable {
         self.owed -= 1;
     }
 
-    /// The requirement is owed an object from now on; gives the object's sequence number.
-    pub(in crate::core) fn owe(&mut self, objects: &mut ObjectTable, timers: &Timers, id: u32, object: u32) -> u64 {
-        let entry = &objects[object];
-        let (sequence, length, since) = (entry.sequence, entry.length, timers.now);
-        let queued = self.reader_that_takes(id).is_some();
-        let Some(requirement) = self.requirement_mut(id) else {
-            return sequence;
-        };
-        if requirement.owed.is_empty() {
-            requirement.progress = since;
-        }
-        let owed = Owed {
-            object,
-            in_flight: 0,
-            queued,
-            charged: false,
-            again: false,
-            since,
-        };
-        if requirement.owed.insert(sequence, owed).is_none() {
-            requirement.owed_bytes += length;
-            self.owed += 1;
-            objects[object].owed += 1;
-        }
-        sequence
-    }
-
     /// What a follow through the requirement begins with; it is to stand in its queue.
     ///
     /// # Errors
@@ -152,33 +126,6 @@ impl InterestTable {
             ),
         };
         Err(Error::new(Code::Conflict, subject, cause))
-    }
-
-    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
-    pub(in crate::core) fn mark_in_flight(
-        &mut self,
-        objects: &ObjectTable,
-        timers: &mut Timers,
-        id: u32,
-        object: u32,
-        from_queue: bool,
-    ) -> bool {
-        let sequence = objects[object].sequence;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return false;
-        };
-        let Some(owed) = requirement.owed.get_mut(&sequence) else {
-            if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
-                *deliveries += 1;
-            }
-            return false;
-        };
-        owed.in_flight += 1;
-        owed.queued &= !from_queue;
-        requirement.in_flight += 1;
-        let again = owed.again;
-        self.wind(timers, id);
-        again
     }
 
     /// A delivery of a forfeited object is over; true where it was the last.
@@ -319,5 +266,60 @@ impl InterestTable {
         }
         let may_be_stuck = timers.now.saturating_add(bounds.stuck_after);
         watch.looks = watch.looks.filter(|&at| at <= may_be_stuck);
+    }
+}
+
+impl ClientRequests {
+    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
+    pub(in crate::core) fn mark_in_flight(
+        &mut self,
+        objects: &ObjectTable,
+        id: u32,
+        object: u32,
+        from_queue: bool,
+    ) -> bool {
+        let sequence = objects[object].sequence;
+        let Some(requirement) = self.interests.requirement_mut(id) else {
+            return false;
+        };
+        let Some(owed) = requirement.owed.get_mut(&sequence) else {
+            if let Some(deliveries) = requirement.forfeited.get_mut(&sequence) {
+                *deliveries += 1;
+            }
+            return false;
+        };
+        owed.in_flight += 1;
+        owed.queued &= !from_queue;
+        requirement.in_flight += 1;
+        let again = owed.again;
+        self.wind(id);
+        again
+    }
+
+    /// The requirement is owed an object from now on; gives the object's sequence number.
+    pub(in crate::core) fn owe(&mut self, objects: &mut ObjectTable, id: u32, object: u32) -> u64 {
+        let entry = &objects[object];
+        let (sequence, length, since) = (entry.sequence, entry.length, self.timers.now);
+        let queued = self.interests.reader_that_takes(id).is_some();
+        let Some(requirement) = self.interests.requirement_mut(id) else {
+            return sequence;
+        };
+        if requirement.owed.is_empty() {
+            requirement.progress = since;
+        }
+        let owed = Owed {
+            object,
+            in_flight: 0,
+            queued,
+            charged: false,
+            again: false,
+            since,
+        };
+        if requirement.owed.insert(sequence, owed).is_none() {
+            requirement.owed_bytes += length;
+            self.interests.owed += 1;
+            objects[object].owed += 1;
+        }
+        sequence
     }
 }

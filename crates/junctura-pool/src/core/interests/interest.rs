@@ -70,7 +70,7 @@ impl Interest {
     }
 }
 
-/// See [`crate::core::Core::aim`].
+/// See [`InterestTable::aim`](crate::core::interests::table::InterestTable::aim).
 pub(in crate::core) enum Aim {
     Selectors(SelectorSet),
     Key {

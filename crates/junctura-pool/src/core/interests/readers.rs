@@ -1,7 +1,8 @@
 //! Readers of requirements, members of groups, and the next object of a follow.
 
+use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
-use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::engine::timers::{NOBODY, Timer};
 use crate::core::interests::follow::{Following, Next};
 use crate::core::interests::group::{Member, place};
 use crate::core::interests::interest::Interest;
@@ -13,61 +14,6 @@ use crate::core::objects::order::Incremental;
 use crate::core::objects::table::ObjectTable;
 
 impl InterestTable {
-    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
-    pub(in crate::core) fn wind(&mut self, timers: &mut Timers, id: u32) {
-        let now = timers.now;
-        let Some(requirement) = self.requirement_mut(id) else {
-            return;
-        };
-        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
-        let Whose::Named(named) = &mut requirement.whose else {
-            return;
-        };
-        if is_read || !named.users.is_empty() {
-            if named.lapses.take().is_some() {
-                timers.cancel(NOBODY, u64::from(id));
-            }
-        } else if let Some(time) = named.time_to_live {
-            let at = now.saturating_add(time);
-            named.lapses = Some(at);
-            timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
-        }
-    }
-
-    pub(in crate::core) fn read_requirement_by(&mut self, timers: &mut Timers, id: u32, follow: Option<u32>) {
-        if let Some(requirement) = self.requirement_mut(id) {
-            requirement.reader = follow;
-            self.wind(timers, id);
-        }
-    }
-
-    /// A client's `Require` of a requirement with a name is over; the requirement stands.
-    pub(in crate::core) fn end_use(&mut self, timers: &mut Timers, id: u32, client: u32, request: u64) {
-        if let Some(named) = self.named_mut(id) {
-            named.users.remove(&(client, request));
-            self.wind(timers, id);
-        }
-    }
-
-    pub(in crate::core) fn note_release(&mut self, timers: &Timers, id: u32) {
-        let now = timers.now;
-        if let Some(named) = self.named_mut(id) {
-            named.last_release = Some(now);
-        }
-    }
-
-    /// A demand waits through a requirement, or not any more.
-    pub(in crate::core) fn demand_waits(&mut self, timers: &mut Timers, requirement: u32, begins: bool) {
-        if let Some(through) = self.requirement_mut(requirement) {
-            through.demands = if begins {
-                through.demands + 1
-            } else {
-                through.demands - 1
-            };
-            self.wind(timers, requirement);
-        }
-    }
-
     /// The follow that reads a requirement, if what comes now is for it.
     pub(in crate::core) fn reader_that_takes(&self, id: u32) -> Option<u32> {
         let reader = self.requirement_ref(id)?.reader?;
@@ -281,21 +227,71 @@ impl InterestTable {
         let selector = following.selectors.of(usize::from(object.schema));
         selector.is_some_and(|selector| selector.matches(newest))
     }
+}
+
+impl ClientRequests {
+    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    pub(in crate::core) fn wind(&mut self, id: u32) {
+        let now = self.timers.now;
+        let Some(requirement) = self.interests.requirement_mut(id) else {
+            return;
+        };
+        let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
+        let Whose::Named(named) = &mut requirement.whose else {
+            return;
+        };
+        if is_read || !named.users.is_empty() {
+            if named.lapses.take().is_some() {
+                self.timers.cancel(NOBODY, u64::from(id));
+            }
+        } else if let Some(time) = named.time_to_live {
+            let at = now.saturating_add(time);
+            named.lapses = Some(at);
+            self.timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
+        }
+    }
+
+    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    pub(in crate::core) fn end_use(&mut self, id: u32, client: u32, request: u64) {
+        if let Some(named) = self.interests.named_mut(id) {
+            named.users.remove(&(client, request));
+            self.wind(id);
+        }
+    }
+
+    pub(in crate::core) fn read_requirement_by(&mut self, id: u32, follow: Option<u32>) {
+        if let Some(requirement) = self.interests.requirement_mut(id) {
+            requirement.reader = follow;
+            self.wind(id);
+        }
+    }
+
+    /// A demand waits through a requirement, or not any more.
+    pub(in crate::core) fn demand_waits(&mut self, requirement: u32, begins: bool) {
+        if let Some(through) = self.interests.requirement_mut(requirement) {
+            through.demands = if begins {
+                through.demands + 1
+            } else {
+                through.demands - 1
+            };
+            self.wind(requirement);
+        }
+    }
 
     /// A member's follow is over. What its client has in hand stays with it.
-    pub(in crate::core) fn leave_group(
-        &mut self,
-        timers: &mut Timers,
-        id: u32,
-        requirement: u32,
-        member: &Member,
-        following: &Following,
-    ) {
-        if let Some(group) = self.group_mut(requirement) {
+    pub(in crate::core) fn leave_group(&mut self, id: u32, requirement: u32, member: &Member, following: &Following) {
+        if let Some(group) = self.interests.group_mut(requirement) {
             group.members.remove(id);
             group.ready.remove(&place(id, member, following));
             group.joining.remove(&(member.joined, id));
         }
-        self.wind(timers, requirement);
+        self.wind(requirement);
+    }
+
+    pub(in crate::core) fn note_release(&mut self, id: u32) {
+        let now = self.timers.now;
+        if let Some(named) = self.interests.named_mut(id) {
+            named.last_release = Some(now);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The table delivers nothing: whoever changes it sees to those who have to be told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -60,6 +60,8 @@ pub(in crate::core) struct InterestTable {
     /// Bytes that are kept for naming what requirements will not get.
     pub(in crate::core) gap_bytes: usize,
     pub(in crate::core) breakers: Breakers,
+    /// Demands that take what is staged.
+    pub(in crate::core) lookers: BTreeSet<u32>,
     /// Subscriptions that want to hear of clients or of requirements.
     pub(in crate::core) watchers: OrderedIds,
     /// Subscriptions that want to hear of objects after they were offered.
@@ -87,6 +89,7 @@ impl InterestTable {
             came_free: false,
             gap_bytes: 0,
             breakers: Breakers::default(),
+            lookers: BTreeSet::new(),
             watchers: OrderedIds::default(),
             later_subscriptions: 0,
             stirred: Vec::new(),
@@ -214,7 +217,7 @@ impl InterestTable {
             return self.find_named(name).map(Some);
         }
         let Some(number) = number else { return Ok(None) };
-        match clients.get(client).and_then(|state| state.pending.get(&number)) {
+        match clients.pending(client, number) {
             Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
             _ => Err(Error::new(
                 Code::NotFound,

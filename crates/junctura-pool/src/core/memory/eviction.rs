@@ -67,7 +67,7 @@ pub(in crate::core) struct Room {
 }
 
 impl Room {
-    /// Whether something in memory is spare. Right when [`crate::core::Core::make_room`] has looked.
+    /// Whether something in memory is spare. Right when [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room) has looked.
     pub(in crate::core) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
     }

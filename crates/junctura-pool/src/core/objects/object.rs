@@ -163,6 +163,12 @@ impl Object {
         }
     }
 
+    /// Whether it is visible and seen by nobody any more: it goes when its turn comes ([`crate::core::deferred`]).
+    pub(in crate::core) fn is_out_of_sight(&self, now: Nanoseconds) -> bool {
+        let is_over = || self.owed == 0 && matches!(self.until, Until::Time(at) if at <= now);
+        self.is_visible() && (self.departs.is_some() || is_over())
+    }
+
     /// Whether it would stay without requirements.
     pub(in crate::core) fn is_kept_by_retention(&self) -> bool {
         self.is_visible() && self.until != Until::Over

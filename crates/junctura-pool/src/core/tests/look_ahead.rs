@@ -127,7 +127,7 @@ proptest! {
                     }
                     Step::Withdraw(name) => world.withdraw(p, number, &name.to_string(), Some(0), true),
                     Step::Pass(milliseconds) => world.pass(*milliseconds),
-                    Step::Look => world.core.objects.index_all(),
+                    Step::Look => world.core.exchange.objects.index_all(),
                     Step::Prepare if is_prepared => {
                         let _ = world.core.look_ahead(c, &question(kind, SELECTORS[selector]));
                     }
@@ -184,10 +184,10 @@ fn what_was_prepared_goes_with_its_client_and_for_another_question() {
     }
     assert!((4..all).contains(&bytes(&world)));
     world.leave(c);
-    assert_eq!((bytes(&world), world.core.objects.ahead.len()), (0, 0));
+    assert_eq!((bytes(&world), world.core.exchange.objects.ahead.len()), (0, 0));
     // Only those who may ask look.
     let stranger = world.core.join().unwrap();
-    assert!(world.core.look_ahead(stranger, &list("", Order::Key)) && world.core.objects.ahead.is_empty());
+    assert!(world.core.look_ahead(stranger, &list("", Order::Key)) && world.core.exchange.objects.ahead.is_empty());
 }
 
 #[test]
@@ -205,5 +205,5 @@ fn what_is_prepared_is_weighed() {
     world.ask(c, 1, everything);
     let heard = world.heard(c);
     assert!(heard[0].starts_with("1: LimitExceeded"), "{heard:?}");
-    assert!(world.core.objects.ahead.is_empty());
+    assert!(world.core.exchange.objects.ahead.is_empty());
 }

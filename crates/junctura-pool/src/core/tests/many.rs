@@ -89,9 +89,9 @@ fn what_goes_is_compared_with_the_requirements_that_are_owed_it() {
         }
         world.require(c, 10_000, "name=a", false);
         world.offer(p, 1, "a", "", 0);
-        let before = world.core.interests.looks.get();
+        let before = world.core.exchange.asked.interests.looks.get();
         world.withdraw(p, 2, "a", None, true);
-        world.core.interests.looks.get() - before
+        world.core.exchange.asked.interests.looks.get() - before
     };
     assert_eq!(looks(100), looks(5000));
 }
@@ -124,7 +124,7 @@ fn a_client_with_much_of_everything_leaves_nothing() {
     world.withdraw(p, 4, "a", None, true);
     world.leave(p);
     world.assert_empty();
-    assert!(world.core.withdrawals.by_object.is_empty() && world.core.memory.mapping.is_empty());
+    assert!(world.core.exchange.withdrawals.by_object.is_empty() && world.core.exchange.memory.mapping.is_empty());
 }
 
 #[test]
@@ -161,7 +161,11 @@ fn the_requests_of_a_client_that_leaves_end_in_their_order() {
         world.demand(c, number * 7919 % 601, "name=a", None);
     }
     assert!(world.core.wind_down(world.now, c, &mut world.fx));
-    let mut left: Vec<u64> = world.core.clients.table[&c].pending.keys().copied().collect();
+    let mut left: Vec<u64> = world.core.exchange.asked.clients.table[&c]
+        .pending
+        .keys()
+        .copied()
+        .collect();
     left.sort_unstable();
     assert_eq!(left, (257..=600).collect::<Vec<_>>());
 }
@@ -282,9 +286,9 @@ fn versions_of_a_key_that_requirements_keep_are_found_by_the_key() {
         world.offer(p, number, ["a", "b"][number as usize % 2], "", 0);
     }
     world.withdraw(p, 9, "a", Some(0), true);
-    assert_eq!(world.core.objects.superseded.len(), 2, "those of b");
+    assert_eq!(world.core.exchange.objects.superseded.len(), 2, "those of b");
     world.withdraw(p, 10, "b", Some(0), true);
-    assert!(world.core.objects.superseded.is_empty());
+    assert!(world.core.exchange.objects.superseded.is_empty());
     let done: Vec<_> = world
         .heard(p)
         .into_iter()
@@ -315,7 +319,7 @@ fn a_client_that_holds_very_much_lets_go_of_it_in_parts() {
     let mut given = Vec::new();
     let mut held = Vec::new();
     while world.core.wind_down(world.now, c, &mut world.fx) {
-        held.push(world.core.clients.table[&c].held.len());
+        held.push(world.core.exchange.asked.clients.table[&c].held.len());
         while world.core.is_delivering() {
             world.pass(0);
         }

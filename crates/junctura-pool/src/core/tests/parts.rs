@@ -41,7 +41,7 @@ fn offer_all(world: &mut World, client: u32, names: &str) {
 }
 
 fn owed(world: &World) -> usize {
-    world.core.interests.owed
+    world.core.exchange.asked.interests.owed
 }
 
 #[test]

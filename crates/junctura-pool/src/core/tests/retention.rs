@@ -80,9 +80,9 @@ fn what_goes_before_its_time_leaves_nothing_behind() {
     world.offer_for(p, 1, "a", 10);
     world.offer_for(p, 2, "b", 20);
     world.offer(p, 3, "a", "", 0);
-    assert_eq!(world.core.objects.expiries.next(), Some(20_000_000));
+    assert_eq!(world.core.exchange.objects.expiries.next(), Some(20_000_000));
     world.withdraw(p, 4, "b", None, false);
-    assert_eq!(world.core.objects.expiries.next(), None);
+    assert_eq!(world.core.exchange.objects.expiries.next(), None);
     world.pass(100);
     assert_eq!(world.core.stat().objects.visible, 1);
     assert_eq!(world.core.stat().totals.expired, 0);
@@ -96,7 +96,7 @@ fn an_object_that_is_offered_again_and_again_takes_one_place_in_the_queue() {
     for number in 2..1000 {
         world.offer_for(p, number, "a", 1_000_000);
         world.heard(p);
-        assert!(world.core.objects.expiries.len() <= 4);
+        assert!(world.core.exchange.objects.expiries.len() <= 4);
     }
     world.pass(1);
     assert_eq!(world.core.stat().objects.visible, 1);
@@ -174,5 +174,5 @@ fn a_time_of_nothing_is_refused_and_changes_nothing() {
         ["1: offered v1", "2: InvalidArgument for no time: nobody could get it"]
     );
     assert_eq!(world.core.stat().objects.visible, 1);
-    assert_eq!(world.core.objects.expiries.len(), 0);
+    assert_eq!(world.core.exchange.objects.expiries.len(), 0);
 }

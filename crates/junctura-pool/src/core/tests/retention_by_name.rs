@@ -114,12 +114,12 @@ fn very_many_are_kept_until_those_who_come_are_owed_them() {
         let wanted = if selector.is_empty() { 5 } else { 3 };
         assert_eq!((visible(&world), seen[0]), (wanted, 5), "{selector}");
         assert_eq!(world.heard(c), ["1: began v5"]);
-        assert!(awaited(&world).is_empty() && world.core.interests.owed == wanted as usize);
+        assert!(awaited(&world).is_empty() && world.core.exchange.asked.interests.owed == wanted as usize);
         world.retract(c, 2, "archive");
         while world.core.is_behind() {
             world.pass(0);
         }
-        assert_eq!((visible(&world), world.core.interests.owed), (0, 0));
+        assert_eq!((visible(&world), world.core.exchange.asked.interests.owed), (0, 0));
     }
 }
 
@@ -231,7 +231,7 @@ fn members_of_a_bundle_wait_from_when_they_are_visible() {
     world.stage_for(p, 7, 6, "y", "", (fixed::BY_CONSUMERS, 0));
     world.ask(p, 8, Request::Abort(6));
     world.leave(p);
-    assert_eq!(world.core.retention.len(), 0);
+    assert_eq!(world.core.exchange.retention.len(), 0);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_schema_can_name_them_for_some_of_its_datasets() {
     world.offer_with(p, 1, "x", fixed::DEFAULT_RETENTION, 0);
     assert_eq!(awaited(&world), [("a".to_owned(), 1)]);
     world.leave(p);
-    assert_eq!(world.core.retention.len(), 2, "its schema keeps them");
+    assert_eq!(world.core.exchange.retention.len(), 2, "its schema keeps them");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn names_are_numbered_for_each_client_and_what_nobody_has_is_forgotten() {
     );
     offer(&mut world, p, 8, "y", 1);
     world.leave(p);
-    assert_eq!(world.core.retention.len(), 1, "an object waits for b");
+    assert_eq!(world.core.exchange.retention.len(), 1, "an object waits for b");
     number(&mut world, q, 1, &["c"]);
     number(&mut world, q, 2, &["d"]);
     let r = world.join("r");
@@ -283,7 +283,7 @@ fn names_are_numbered_for_each_client_and_what_nobody_has_is_forgotten() {
     assert_eq!(world.heard(r), ["1: LimitExceeded the pool keeps 3 sets of names"]);
     world.withdraw(r, 2, "y", None, false);
     world.leave(q);
-    assert_eq!(world.core.retention.len(), 0);
+    assert_eq!(world.core.exchange.retention.len(), 0);
 }
 
 #[test]

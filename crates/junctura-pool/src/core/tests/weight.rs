@@ -372,7 +372,7 @@ fn offers_of_all_clients_that_wait_may_take_so_much_and_one_with_little_waits_st
     let clients = ["p", "q", "r"].map(|name| world.join(name));
     let [p, q, r] = clients;
     let payload = "x".repeat(3000);
-    let waiting = |world: &World| world.core.clients.waiting_offer_bytes;
+    let waiting = |world: &World| world.core.exchange.asked.clients.waiting_offer_bytes;
     let mut refused = clients.map(|_| 0);
     for number in 1..=900 {
         for (at, client) in [p, q].into_iter().enumerate() {

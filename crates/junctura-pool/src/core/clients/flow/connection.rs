@@ -6,6 +6,7 @@ use junctura_wire::{Reply, VERSION};
 
 use crate::Effects;
 use crate::core::clients::client::{Client, Held, Peer, Pending, milliseconds};
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::requirement::Requirement;
@@ -16,16 +17,20 @@ impl Core {
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
     pub fn join(&mut self) -> Result<u32> {
-        if self.clients.table.len() >= self.config.limits.clients {
+        if self.exchange.asked.clients.table.len() >= self.config.limits.clients {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "clients",
                 format!("the pool takes {} at once", self.config.limits.clients),
             ));
         }
-        self.clients.seen += 1;
-        self.clients.table.insert(self.clients.seen, Client::default());
-        Ok(self.clients.seen)
+        self.exchange.asked.clients.seen += 1;
+        self.exchange
+            .asked
+            .clients
+            .table
+            .insert(self.exchange.asked.clients.seen, Client::default());
+        Ok(self.exchange.asked.clients.seen)
     }
 
     pub(in crate::core) fn hello(
@@ -42,14 +47,14 @@ impl Core {
             );
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
-        self.clients.agree_on_schemas(&hello.schemas)?;
+        self.exchange.asked.clients.agree_on_schemas(&hello.schemas)?;
         let peer = Peer {
             name: clip(&hello.name),
             host: clip(&hello.host),
             pid: hello.pid,
             route: hello.route.as_deref().map(clip).unwrap_or_default(),
         };
-        if let Some(state) = self.clients.get_mut(client) {
+        if let Some(state) = self.exchange.asked.clients.get_mut(client) {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
@@ -61,7 +66,7 @@ impl Core {
                 version: VERSION,
                 incarnation: self.config.incarnation,
                 client,
-                schemas: self.clients.schema_texts.clone(),
+                schemas: self.exchange.asked.clients.schema_texts.clone(),
                 inline_bytes_max: self.config.inline_bytes_max,
                 payload_bytes_max: self.config.limits.payload_bytes.min(self.config.budget_bytes),
                 checked: self.config.checked,
@@ -70,13 +75,13 @@ impl Core {
                 packs: false,
             }),
         );
-        self.tell_about_client(client, events::JOINED, "", fx);
+        self.exchange.asked.tell_about_client(client, events::JOINED, "", fx);
         Ok(())
     }
 
     /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
-        self.begin(now);
+        self.exchange.begin(now);
         self.dismiss(client, reason, fx);
         self.follow_up(fx);
     }
@@ -88,30 +93,42 @@ impl Core {
         const REQUESTS_MAX: usize = 256;
         const SELECTOR_BYTES_MAX: usize = 4 << 20;
         const OWED_MAX: usize = 250;
-        self.forget_ahead(client);
-        let Some(state) = self.clients.get(client) else {
+        self.exchange
+            .objects
+            .forget_ahead(&mut self.exchange.asked.clients, client);
+        let Some(state) = self.exchange.asked.clients.get(client) else {
             return false;
         };
         let bytes_left = state.selector_bytes.saturating_sub(SELECTOR_BYTES_MAX);
         let is_little = state.pending.len() <= REQUESTS_MAX && bytes_left == 0;
-        if is_little && state.pending.values().map(|one| self.owed_to(one)).sum::<usize>() <= OWED_MAX {
+        if is_little
+            && state
+                .pending
+                .values()
+                .map(|one| self.exchange.asked.owed_to(one))
+                .sum::<usize>()
+                <= OWED_MAX
+        {
             return self.let_some_go(now, client, fx);
         }
         let some: Vec<u64> = state.pending.keys().copied().take(REQUESTS_MAX).collect();
-        let heavy = state.pending.values().find(|one| self.owed_to(one) > OWED_MAX);
+        let heavy = state
+            .pending
+            .values()
+            .find(|one| self.exchange.asked.owed_to(one) > OWED_MAX);
         let heavy = heavy.and_then(Pending::requirement);
-        self.begin(now);
+        self.exchange.begin(now);
         if let Some(id) = heavy {
-            self.owe_less(id, OWED_MAX, fx);
+            self.exchange.owe_less(id, OWED_MAX, fx);
             self.follow_up(fx);
             return true;
         }
         let mut owed = 0;
         for request in some {
-            let pending = self.clients.get(client).and_then(|state| state.pending.get(&request));
-            owed += pending.map_or(0, |pending| self.owed_to(pending));
+            let pending = self.exchange.asked.clients.pending(client, request);
+            owed += pending.map_or(0, |pending| self.exchange.asked.owed_to(pending));
             self.abandon(client, request, fx);
-            let state = self.clients.get(client);
+            let state = self.exchange.asked.clients.get(client);
             if owed > OWED_MAX || state.is_none_or(|state| state.selector_bytes < bytes_left) {
                 break;
             }
@@ -124,7 +141,13 @@ impl Core {
     /// more is given to it. Whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
-        let Some(state) = self.clients.get_mut(client).filter(|state| state.held.len() > HELD_MAX) else {
+        let Some(state) = self
+            .exchange
+            .asked
+            .clients
+            .get_mut(client)
+            .filter(|state| state.held.len() > HELD_MAX)
+        else {
             return false;
         };
         if state.pending.is_empty() && state.leaves.is_empty() {
@@ -132,13 +155,13 @@ impl Core {
             places.sort_unstable_by(|one, other| other.cmp(one));
             state.leaves = places.into_iter().map(|(_, place)| place).collect();
         }
-        self.begin(now);
+        self.exchange.begin(now);
         self.abandon_all(client, fx);
         for _ in 0..HELD_MAX {
-            let state = self.clients.get_mut(client);
+            let state = self.exchange.asked.clients.get_mut(client);
             let oldest = state.and_then(|state| state.held.try_remove(state.leaves.pop()?));
             if let Some(held) = oldest {
-                self.let_go(&held, false, fx);
+                self.exchange.let_go(&held, false, fx);
             }
         }
         self.follow_up(fx);
@@ -147,6 +170,8 @@ impl Core {
 
     fn abandon_all(&mut self, client: u32, fx: &mut impl Effects) {
         let requests = self
+            .exchange
+            .asked
             .clients
             .get(client)
             .map(|state| state.pending.keys().copied().collect::<Vec<u64>>());
@@ -155,60 +180,72 @@ impl Core {
         }
     }
 
-    /// How much a request's requirement is owed.
-    fn owed_to(&self, pending: &Pending) -> usize {
-        let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
-        requirement.map_or(0, Requirement::owed_count)
-    }
-
     pub(in crate::core) fn dismiss(&mut self, client: u32, reason: &str, fx: &mut impl Effects) {
-        if !self.clients.table.contains_key(&client) {
+        if !self.exchange.asked.clients.table.contains_key(&client) {
             return;
         }
-        self.forget_ahead(client);
-        self.tell_about_client(client, events::LEFT, reason, fx);
+        self.exchange
+            .objects
+            .forget_ahead(&mut self.exchange.asked.clients, client);
+        self.exchange.asked.tell_about_client(client, events::LEFT, reason, fx);
         self.abandon_all(client, fx);
-        let Some(state) = self.clients.table.remove(&client) else {
+        let exchange = &mut self.exchange;
+        let Some(state) = exchange.asked.clients.table.remove(&client) else {
             return;
         };
         if let Some(component) = state.component {
             self.components.leave(component);
         }
-        self.memory.stalled.remove(client);
-        self.memory.recalled.remove(&client);
-        self.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
+        exchange.memory.stalled.remove(client);
+        exchange.memory.recalled.remove(&client);
+        exchange.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
-            self.timers.cancel(client, offer.number);
+            exchange.asked.timers.cancel(client, offer.number);
         }
         let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
-            self.let_go(&held, false, fx);
+            exchange.let_go(&held, false, fx);
         }
-        self.retention.release(&state.consumers);
+        exchange.retention.release(&state.consumers);
         for segment in &state.segments {
-            self.memory.maps_no_more(client, *segment);
+            exchange.memory.maps_no_more(client, *segment);
         }
-        for segment in self.memory.ledger.client_left(client) {
-            self.memory.drop_segment(&mut self.clients, segment, fx);
+        for segment in exchange.memory.ledger.client_left(client) {
+            exchange.memory.drop_segment(&mut exchange.asked.clients, segment, fx);
         }
-        self.memory.came_free = true;
+        exchange.memory.came_free = true;
     }
 
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        match self.clients.get(client).and_then(|state| state.pending.get(&request)) {
-            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => self.drop_interest(id),
-            Some(&Pending::Requirement(id)) => _ = self.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => self.interests.end_use(&mut self.timers, id, client, request),
-            Some(&Pending::Bundle(bundle)) => self.leave_bundle(client, request, bundle, fx),
-            Some(&Pending::Withdrawal(id)) => self.withdrawals.drop_withdrawal(&mut self.objects, id),
-            Some(Pending::List(_)) => self.drop_list(client, request),
-            Some(Pending::Drain) => self.forget_asker(client, request),
-            Some(&Pending::Durable(awaits)) => self.durability.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = self.memory.waiting_leases.remove(*turn),
+        let exchange = &mut self.exchange;
+        match exchange.asked.clients.pending(client, request) {
+            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => {
+                exchange.drop_interest(id);
+            }
+            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
+            Some(&Pending::Use(id)) => {
+                exchange.asked.end_use(id, client, request);
+            }
+            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, request, bundle, fx),
+            Some(&Pending::Withdrawal(id)) => exchange.withdrawals.drop_withdrawal(&mut exchange.objects, id),
+            Some(Pending::List(_)) => {
+                exchange.asked.clients.drop_list(&mut exchange.objects, client, request);
+            }
+            Some(Pending::Drain) => self.drain.forget_asker(client, request),
+            Some(&Pending::Durable(awaits)) => exchange.durability.forget(client, request, awaits),
+            Some(Pending::Lease(turn)) => _ = exchange.memory.waiting_leases.remove(*turn),
             Some(Pending::Sync) | None => {}
         }
-        self.clients.settle_pending(&mut self.timers, client, request);
+        exchange.asked.settle(client, request);
+    }
+}
+
+impl ClientRequests {
+    /// How much a request's requirement is owed.
+    pub(in crate::core) fn owed_to(&self, pending: &Pending) -> usize {
+        let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
+        requirement.map_or(0, Requirement::owed_count)
     }
 }
 

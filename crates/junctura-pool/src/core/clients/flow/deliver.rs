@@ -8,34 +8,121 @@ use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
 use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::{Held, Via};
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::exchange::ObjectExchange;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::object::{Place, Until};
+use crate::core::objects::table::ObjectTable;
 
-impl Core {
+/// That an object is given to a client.
+#[derive(Clone, Copy)]
+pub(in crate::core) struct Delivery {
+    pub(in crate::core) client: u32,
+    pub(in crate::core) request: u64,
+    pub(in crate::core) object: u32,
+    pub(in crate::core) flags: u16,
+    pub(in crate::core) via: Option<Via>,
+}
+
+impl ObjectExchange {
+    /// A release that counts: for retention, for the requirement it came through, for the follow's window.
+    pub(in crate::core) fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
+        self.asked.count.released += 1;
+        let object = &mut self.objects[held.object];
+        object.holders -= 1;
+        // Who looked at it before it was visible has not had it.
+        if held.sequence > 0
+            && let Until::Released(left) = object.until
+            && !object.released_by.contains(&client)
+        {
+            if left > 1 {
+                object.until = Until::Released(left - 1);
+                object.released_by.push(client);
+            } else {
+                object.until = Until::Over;
+            }
+        }
+        if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
+            self.fulfil(requirement, held.object, fx);
+        }
+        self.settle_in_turn(held.object, fx);
+        if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
+            self.window_opens(follow, fx);
+        }
+    }
+
+    /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
+    pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
+        if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
+            self.owe_again(requirement, held.object, was_unread, fx);
+        }
+        self.objects[held.object].holders -= 1;
+        self.settle_in_turn(held.object, fx);
+    }
+
+    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
+        let mut wrong = None;
+        self.memory.freed.gathers = true;
+        for holding in holdings {
+            match self.asked.clients.no_longer_held(client, holding) {
+                Some(held) if self.asked.comes_back(holding, &held) => {
+                    let was_unread = holding.flags.get() & fixed::UNREAD != 0;
+                    self.let_go(&held, was_unread, fx);
+                    if let Some(follow) = self.asked.interests.still(held.via.and_then(|via| via.follow)) {
+                        self.comes_back_from(follow, fx);
+                    }
+                }
+                Some(held) => self.take_back(client, &held, fx),
+                None => wrong = Some(holding.sequence.get()),
+            }
+        }
+        self.memory.freed.gathers = false;
+        self.memory.freed.tell(fx);
+        self.asked.revive_paused(client, fx);
+        self.resume_paused(client, fx);
+        match wrong {
+            None => Ok(()),
+            Some(sequence) => {
+                let subject = format!("object {}.{sequence}", self.config.incarnation);
+                Err(Error::new(Code::Expired, subject, "this client does not hold it"))
+            }
+        }
+    }
+}
+
+impl ClientRequests {
+    /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
+    pub(in crate::core) fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
+        let flags = holding.flags.get();
+        let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
+        flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
+    }
+
     /// Gives an object to a client, which holds it from now on.
     pub(in crate::core) fn deliver(
         &mut self,
-        client: u32,
-        request: u64,
-        id: u32,
-        flags: u16,
-        via: Option<Via>,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        delivery: Delivery,
         fx: &mut impl Effects,
     ) {
-        let mut flags = flags;
+        let Delivery {
+            client,
+            request,
+            object: id,
+            mut flags,
+            via,
+        } = delivery;
         if let Some(requirement) = self.interests.still(via.and_then(|via| via.requirement)) {
             let from_queue = via.is_some_and(|via| via.follow.is_some());
-            if self
-                .interests
-                .mark_in_flight(&self.objects, &mut self.timers, requirement, id, from_queue)
-            {
+            if self.mark_in_flight(objects, requirement, id, from_queue) {
                 flags |= fixed::REDELIVERED;
             }
         }
         let Some(state) = self.clients.get_mut(client) else {
             return;
         };
-        let object = &mut self.objects[id];
+        let object = &mut objects[id];
         let holding = state.held.insert(Held {
             object: id,
             sequence: object.sequence,
@@ -48,9 +135,9 @@ impl Core {
         let (segment, slot, place_flag) = match object.place {
             Place::Slot { segment, slot } => {
                 if state.segments.insert(segment)
-                    && let Some(grant) = self.memory.ledger.grant(segment)
+                    && let Some(grant) = memory.ledger.grant(segment)
                 {
-                    self.memory.mapping.entry(segment).or_default().insert(client);
+                    memory.mapping.entry(segment).or_default().insert(client);
                     fx.reply_segment(client, 0, segment_head(grant, false));
                 }
                 (segment, slot, 0)
@@ -86,77 +173,6 @@ impl Core {
                 inline: &object.inline,
             },
         );
-    }
-
-    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
-        let mut wrong = None;
-        self.memory.freed.gathers = true;
-        for holding in holdings {
-            match self.clients.no_longer_held(client, holding) {
-                Some(held) if self.comes_back(holding, &held) => {
-                    let was_unread = holding.flags.get() & fixed::UNREAD != 0;
-                    self.let_go(&held, was_unread, fx);
-                    if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
-                        self.comes_back_from(follow, fx);
-                    }
-                }
-                Some(held) => self.take_back(client, &held, fx),
-                None => wrong = Some(holding.sequence.get()),
-            }
-        }
-        self.memory.freed.gathers = false;
-        self.memory.freed.tell(fx);
-        self.revive_paused(client, fx);
-        self.resume_paused(client, fx);
-        match wrong {
-            None => Ok(()),
-            Some(sequence) => {
-                let subject = format!("object {}.{sequence}", self.config.incarnation);
-                Err(Error::new(Code::Expired, subject, "this client does not hold it"))
-            }
-        }
-    }
-
-    /// A release that counts: for retention, for the requirement it came through, for the follow's window.
-    fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
-        self.count.released += 1;
-        let object = &mut self.objects[held.object];
-        object.holders -= 1;
-        // Who looked at it before it was visible has not had it.
-        if held.sequence > 0
-            && let Until::Released(left) = object.until
-            && !object.released_by.contains(&client)
-        {
-            if left > 1 {
-                object.until = Until::Released(left - 1);
-                object.released_by.push(client);
-            } else {
-                object.until = Until::Over;
-            }
-        }
-        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
-            self.fulfil(requirement, held.object, fx);
-        }
-        self.settle_in_turn(held.object, fx);
-        if let Some(follow) = self.interests.still(held.via.and_then(|via| via.follow)) {
-            self.window_opens(follow, fx);
-        }
-    }
-
-    /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
-    pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
-        if let Some(requirement) = self.interests.still(held.via.and_then(|via| via.requirement)) {
-            self.owe_again(requirement, held.object, was_unread, fx);
-        }
-        self.objects[held.object].holders -= 1;
-        self.settle_in_turn(held.object, fx);
-    }
-
-    /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
-    fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
-        let flags = holding.flags.get();
-        let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
-        flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Flows of clients over all tables: connections, deliveries, synchronization, and the numbers of a pool.
+//! Flows of clients over several states: connections, deliveries, synchronization, and the numbers of a pool.
 
 pub(in crate::core) mod connection;
 pub(in crate::core) mod deliver;

@@ -1,5 +1,6 @@
 //! The numbers of this moment, gathered from all parts.
 
+use crate::Config;
 use crate::core::clients::stat::{
     BrokenStat, DrainStat, GroupStat, InterestsStat, MemberStat, ObjectsStat, RequirementStat, SchemaStat, Stat, Totals,
 };
@@ -24,16 +25,23 @@ impl Core {
     /// The numbers of this moment.
     #[must_use]
     pub fn stat(&self) -> Stat {
-        let (count, bundles) = (&self.count, self.bundles.bundles_stat());
+        let (count, bundles) = (&self.exchange.asked.count, self.exchange.bundles.bundles_stat());
         Stat {
             incarnation: self.config.incarnation,
-            sequence: self.objects.sequence,
+            sequence: self.exchange.objects.sequence,
             objects: ObjectsStat {
                 visible: count.visible,
                 visible_bytes: count.visible_bytes,
-                kept: self.objects.len() as u64 - count.visible - bundles.staged,
-                tombstones: self.objects.tombstones.len() as u64,
-                held: self.clients.table.values().map(|state| state.held.len() as u64).sum(),
+                kept: self.exchange.objects.len() as u64 - count.visible - bundles.staged,
+                tombstones: self.exchange.objects.tombstones.len() as u64,
+                held: self
+                    .exchange
+                    .asked
+                    .clients
+                    .table
+                    .values()
+                    .map(|state| state.held.len() as u64)
+                    .sum(),
             },
             bundles,
             totals: Totals {
@@ -57,46 +65,47 @@ impl Core {
                 leases_waited: count.leases_waited,
                 segments_made: count.segments_made,
             },
-            memory: self.memory.memory_stat(&self.objects),
-            spill: self.memory.spill_stat(),
+            memory: self.exchange.memory.memory_stat(&self.exchange.objects),
+            spill: self.exchange.memory.spill_stat(),
             interests: InterestsStat {
-                standing: self.interests.table.len() as u64,
-                unindexed: self.interests.unindexed_interests() as u64,
-                requirements: self.interests.requirements.len() as u64,
-                named: self.interests.named.len() as u64,
-                gap_bytes: self.interests.gap_bytes as u64,
-                selector_bytes: self.clients.selector_bytes as u64,
-                owed: self.interests.owed as u64,
-                withdrawals: self.withdrawals.table.len() as u64,
+                standing: self.exchange.asked.interests.table.len() as u64,
+                unindexed: self.exchange.asked.interests.unindexed_interests() as u64,
+                requirements: self.exchange.asked.interests.requirements.len() as u64,
+                named: self.exchange.asked.interests.named.len() as u64,
+                gap_bytes: self.exchange.asked.interests.gap_bytes as u64,
+                selector_bytes: self.exchange.asked.clients.selector_bytes as u64,
+                owed: self.exchange.asked.interests.owed as u64,
+                withdrawals: self.exchange.withdrawals.table.len() as u64,
             },
-            draining: self.drain.as_ref().map(|_| DrainStat {
+            draining: self.drain.has_begun.then(|| DrainStat {
                 owed: self
+                    .exchange
+                    .asked
                     .interests
                     .requirements
                     .iter()
-                    .map(|id| self.interests.owed_len(id) as u64)
+                    .map(|id| self.exchange.asked.interests.owed_len(id) as u64)
                     .sum(),
             }),
-            named_requirements: self.interests.requirement_stats(&self.clients, &self.timers),
-            awaited: self.retention.stat(),
+            named_requirements: self
+                .exchange
+                .asked
+                .interests
+                .requirement_stats(&self.exchange.asked.clients, &self.exchange.asked.timers),
+            awaited: self.exchange.retention.stat(),
             until_gone: self.components.stat(),
-            broken_requirements: self.interests.broken_stats(&self.clients, &self.timers),
-            clients_connected: self.clients.table.len() as u64,
-            clients: self.clients.client_stats(&self.memory.ledger),
-            schemas: self.schema_stats(),
-            record_budget_bytes: self.objects.record_budget_bytes(),
+            broken_requirements: self
+                .exchange
+                .asked
+                .interests
+                .broken_stats(&self.exchange.asked.clients, &self.exchange.asked.timers),
+            clients_connected: self.exchange.asked.clients.table.len() as u64,
+            clients: self.exchange.asked.clients.client_stats(&self.exchange.memory.ledger),
+            schemas: schema_stats(&self.config),
+            record_budget_bytes: self.exchange.objects.record_budget_bytes(),
             limits: self.config.limits.clone(),
             server: None,
         }
-    }
-
-    fn schema_stats(&self) -> Vec<SchemaStat> {
-        let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
-            name: schema.name().to_owned(),
-            generation: schema.generation(),
-            fingerprint: schema.fingerprint().to_string(),
-        };
-        self.config.schemas.iter().map(describe).collect()
     }
 }
 
@@ -199,4 +208,13 @@ impl InterestTable {
 
 fn shown_selector(requirement: &Requirement) -> String {
     requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
+}
+
+fn schema_stats(config: &Config) -> Vec<SchemaStat> {
+    let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
+        name: schema.name().to_owned(),
+        generation: schema.generation(),
+        fingerprint: schema.fingerprint().to_string(),
+    };
+    config.schemas.iter().map(describe).collect()
 }

@@ -8,15 +8,22 @@ use junctura_model::Result;
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredWork;
 
-impl Core {
+impl ClientRequests {
     /// # Errors
     /// `LimitExceeded` when it would have to wait and the client has too many requests that do.
-    pub(in crate::core) fn sync(&mut self, client: u32, number: u64, fx: &mut impl Effects) -> Result<()> {
+    pub(in crate::core) fn sync(
+        &mut self,
+        deferred: &mut DeferredWork,
+        client: u32,
+        number: u64,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         let state = self.clients.get(client);
         if state.is_none_or(|state| state.waiting_offers.is_empty()) {
-            self.deferred.answer_sync(&self.clients, client, number, fx);
+            deferred.answer_sync(&self.clients, client, number, fx);
             return Ok(());
         }
         self.clients.add_pending(client, number, Pending::Sync)?;
@@ -28,25 +35,38 @@ impl Core {
     }
 
     /// The offer behind which these waited is answered, and so are all before it.
-    pub(in crate::core) fn answer_syncs(&mut self, client: u32, syncs: Vec<u64>, fx: &mut impl Effects) {
+    pub(in crate::core) fn answer_syncs(
+        &mut self,
+        deferred: &mut DeferredWork,
+        client: u32,
+        syncs: Vec<u64>,
+        fx: &mut impl Effects,
+    ) {
         // A client may have been given up for what its offer came to.
         if !self.clients.table.contains_key(&client) {
             return;
         }
         for number in syncs {
-            self.clients.settle_pending(&mut self.timers, client, number);
-            self.deferred.answer_sync(&self.clients, client, number, fx);
+            self.settle(client, number);
+            deferred.answer_sync(&self.clients, client, number, fx);
         }
     }
 
     /// The offer behind which these waited, in place `at`, is answered out of its turn: they wait behind the one before it, if
     /// there is one.
-    pub(in crate::core) fn pass_syncs_on(&mut self, client: u32, at: usize, syncs: Vec<u64>, fx: &mut impl Effects) {
+    pub(in crate::core) fn pass_syncs_on(
+        &mut self,
+        deferred: &mut DeferredWork,
+        client: u32,
+        at: usize,
+        syncs: Vec<u64>,
+        fx: &mut impl Effects,
+    ) {
         let before = at.checked_sub(1);
         let state = self.clients.get_mut(client);
         match before.and_then(|before| state?.waiting_offers.get_mut(before)) {
             Some(before) => before.syncs.extend(syncs),
-            None => self.answer_syncs(client, syncs, fx),
+            None => self.answer_syncs(deferred, client, syncs, fx),
         }
     }
 }

@@ -7,10 +7,15 @@ use junctura_wire::body::{Demand, Failure};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via, milliseconds};
+use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::demand::Waiting;
 use crate::core::interests::interest::{Aim, Interest};
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     pub(in crate::core) fn demand(
@@ -20,7 +25,7 @@ impl Core {
         demand: &Demand<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        if !self.clients.may_hold_more(client) {
+        if !self.exchange.asked.clients.may_hold_more(client) {
             let limit = self.config.limits.held_per_client;
             return Err(Error::new(
                 Code::LimitExceeded,
@@ -28,8 +33,8 @@ impl Core {
                 format!("a client may hold {limit} unreleased"),
             ));
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
             client,
             demand.requirement,
             demand.requirement_name.as_deref(),
@@ -38,15 +43,73 @@ impl Core {
             let cause = "a requirement is owed what is visible; ask without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
-        if requirement.is_some_and(|id| self.interests.group_ref(id).is_some()) {
+        if requirement.is_some_and(|id| self.exchange.asked.interests.group_ref(id).is_some()) {
             let cause = "which member gets which object is the group's choice: follow it";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
             self.end_beginning(requirement, fx);
-            self.note_progress(requirement, fx);
+            self.exchange.asked.note_progress(requirement, fx);
         }
-        let (found, selectors, subject) = match self.aim(&demand.target)? {
+        let (found, selectors, subject) = self.exchange.find_demanded(client, demand, fx)?;
+        if let Some(id) = found {
+            let via = requirement.map(|id| Via {
+                follow: None,
+                requirement: Some(self.exchange.asked.interests.refer(id)),
+            });
+            self.exchange.asked.deliver(
+                &mut self.exchange.objects,
+                &mut self.exchange.memory,
+                Delivery {
+                    client,
+                    request,
+                    object: id,
+                    flags: 0,
+                    via,
+                },
+                fx,
+            );
+            return Ok(());
+        }
+        if demand.timeout_ms == Some(0) {
+            return Err(Error::new(
+                Code::NotFound,
+                subject,
+                "nothing of this is in the pool now",
+            ));
+        }
+        self.drain.may_come()?;
+        let waiting = Waiting {
+            client,
+            request,
+            requirement: requirement.map(|id| self.exchange.asked.interests.refer(id)),
+            selectors,
+            incomplete: demand.incomplete,
+        };
+        self.exchange
+            .asked
+            .add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        if let Some(timeout) = demand.timeout_ms {
+            self.exchange.asked.timers.set(
+                self.exchange.asked.timers.now.saturating_add(milliseconds(timeout)),
+                client,
+                request,
+                Timer::Demand { client, request },
+            );
+        }
+        Ok(())
+    }
+}
+
+impl ObjectExchange {
+    /// The object that a demand asks for, if it is there, what it matches, and its text.
+    pub(in crate::core) fn find_demanded(
+        &mut self,
+        client: u32,
+        demand: &Demand<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<(Option<u32>, SelectorSet, String)> {
+        match self.asked.interests.aim(&demand.target)? {
             Aim::Key {
                 identity,
                 text,
@@ -66,77 +129,27 @@ impl Core {
                 if found.is_none() {
                     self.refuse_declined(client, identity, &text, fx)?;
                 }
-                (found, selectors, text)
+                Ok((found, selectors, text))
             }
             Aim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
-                let newest = self.newest_match(&selectors);
+                let sight = self.sight();
+                let newest = self.objects.newest_match(&mut self.asked.clients, sight, &selectors);
                 let staged = || {
                     demand
                         .incomplete
                         .then(|| self.bundles.staged_matches(&self.objects, &selectors).pop())
                         .flatten()
                 };
-                (newest.or_else(staged), selectors, text)
+                Ok((newest.or_else(staged), selectors, text))
             }
-        };
-        if let Some(id) = found {
-            let via = requirement.map(|id| Via {
-                follow: None,
-                requirement: Some(self.interests.refer(id)),
-            });
-            self.deliver(client, request, id, 0, via, fx);
-            return Ok(());
         }
-        if demand.timeout_ms == Some(0) {
-            return Err(Error::new(
-                Code::NotFound,
-                subject,
-                "nothing of this is in the pool now",
-            ));
-        }
-        self.may_come()?;
-        let waiting = Waiting {
-            client,
-            request,
-            requirement: requirement.map(|id| self.interests.refer(id)),
-            selectors,
-            incomplete: demand.incomplete,
-        };
-        self.add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
-        if let Some(timeout) = demand.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
-                client,
-                request,
-                Timer::Demand { client, request },
-            );
-        }
-        Ok(())
     }
+}
 
-    fn newest_match(&mut self, selectors: &SelectorSet) -> Option<u32> {
-        self.visible_matches(selectors)
-            .into_iter()
-            .max_by_key(|&id| self.objects[id].sequence)
-    }
-
-    pub(in crate::core) fn demand_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
-            return;
-        };
-        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
-        self.drop_interest(id);
-        self.clients.settle_pending(&mut self.timers, client, request);
-        let via = self.interests.still(requirement).map(|_| Via {
-            follow: None,
-            requirement,
-        });
-        self.deliver(client, request, object, 0, via, fx);
-    }
-
+impl ClientRequests {
     pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Demand(id)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Demand(id)) = self.clients.pending(client, request) else {
             return;
         };
         let id = *id;
@@ -144,8 +157,41 @@ impl Core {
             return;
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
-        self.drop_interest(id);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        _ = self.end_interest(id);
+        self.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+    }
+
+    pub(in crate::core) fn demand_meets(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
+        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+            return;
+        };
+        let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
+        // A demand has no queue.
+        _ = self.end_interest(id);
+        self.settle(client, request);
+        let via = self.interests.still(requirement).map(|_| Via {
+            follow: None,
+            requirement,
+        });
+        self.deliver(
+            objects,
+            memory,
+            Delivery {
+                client,
+                request,
+                object,
+                flags: 0,
+                via,
+            },
+            fx,
+        );
     }
 }

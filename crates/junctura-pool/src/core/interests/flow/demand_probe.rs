@@ -15,7 +15,9 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Happened, ObjectName, Wanted, events};
 
 use crate::Effects;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::identity::Identity;
 use crate::core::objects::key_table::Filed;
 
@@ -35,20 +37,26 @@ impl Core {
         wanted: &Wanted<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let identity = self.objects.identify(wanted.schema, &wanted.record)?;
-        let count = self.interests.count_wanting(wanted.schema, &wanted.record);
+        let identity = self.exchange.objects.identify(wanted.schema, &wanted.record)?;
+        let count = self
+            .exchange
+            .asked
+            .interests
+            .count_wanting(wanted.schema, &wanted.record);
         if count == 0 && wanted.declines {
             let declined = Declined {
                 schema: wanted.schema,
                 record: &wanted.record,
                 length: 0,
             };
-            self.decline(client, identity, declined, fx);
+            self.exchange.decline(client, identity, declined, fx);
         }
         fx.reply(client, request, &Reply::Done(count));
         Ok(())
     }
+}
 
+impl ObjectExchange {
     /// Nothing wants an object, and its producer leaves it.
     pub(in crate::core) fn decline(
         &mut self,
@@ -57,14 +65,14 @@ impl Core {
         declined: Declined<'_>,
         fx: &mut impl Effects,
     ) {
-        self.count.declined += 1;
-        self.tell_of_declined(client, declined, events::DECLINED, fx);
+        self.asked.count.declined += 1;
+        self.asked.tell_of_declined(client, declined, events::DECLINED, fx);
         match self.objects.find_key(key) {
             None => {}
             Some(filed) if self.objects.is_marker(filed) => self.objects.forget_marker(filed),
             Some(_) => return,
         }
-        self.objects.mark(self.timers.now, key, dataset, declined);
+        self.objects.mark(self.asked.timers.now, key, dataset, declined);
     }
 
     /// Somebody demands what was declined.
@@ -89,11 +97,19 @@ impl Core {
             record: &record,
             length: 0,
         };
-        self.tell_of_declined(client, missed, events::MISSED, fx);
+        self.asked.tell_of_declined(client, missed, events::MISSED, fx);
         Err(not_wanted(text))
     }
+}
 
-    fn tell_of_declined(&mut self, client: u32, what: Declined<'_>, event: u32, fx: &mut impl Effects) {
+impl ClientRequests {
+    pub(in crate::core) fn tell_of_declined(
+        &mut self,
+        client: u32,
+        what: Declined<'_>,
+        event: u32,
+        fx: &mut impl Effects,
+    ) {
         let mut matched = Vec::new();
         self.interests.matching[usize::from(what.schema)].matches(RecordRef::trusted(what.record), &mut matched);
         for id in matched {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -10,14 +11,27 @@ use junctura_wire::fixed;
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::Counters;
-use crate::core::deferred::Part;
-use crate::core::deferred::beginning::Beginning;
+use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::{Following, Next};
 use crate::core::interests::interest::Interest;
 use crate::core::objects::object::State;
-use crate::core::objects::order::Incremental;
+use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::objects::table::ObjectTable;
+use crate::core::objects::tombstone::Missed;
+
+/// What a follow begins with.
+struct FollowBeginning {
+    /// What divides its phases.
+    since: u64,
+    first: Incremental,
+    live: Vec<u32>,
+    missed: Vec<Missed>,
+}
 
 impl Core {
     pub(in crate::core) fn follow(
@@ -34,17 +48,17 @@ impl Core {
                 "a follow holds at least one object",
             ));
         }
-        let selectors = self.interests.selectors(&follow.selector)?;
-        let sorting = self.objects.sorting(&follow.order)?;
+        let selectors = self.exchange.asked.interests.selectors(&follow.selector)?;
+        let sorting = self.exchange.objects.sorting(&follow.order)?;
         if let Some(group) = self.group_to_join(client, request, follow)? {
-            if Beginning::joins_later(self, group, (client, request), follow, fx)? {
+            if self.exchange.asked.joins_later(group, (client, request), follow, fx)? {
                 return Ok(());
             }
             self.end_beginning(group.0, fx);
-            return self.join_group(group, client, request, follow, fx);
+            return self.exchange.join_group(group, client, request, follow, fx);
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
             client,
             follow.requirement,
             follow.requirement_name.as_deref(),
@@ -52,33 +66,14 @@ impl Core {
         if let Some(id) = requirement {
             self.end_beginning(id, fx);
         }
-        let cursor = follow.cursor.as_deref().map(|text| self.own_cursor(text)).transpose()?;
-        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
-        // take what came in between for seen.
-        let since = match &cursor {
-            Some(Cursor {
-                phase: Phase::First { snapshot, .. },
-                ..
-            }) if requirement.is_none() => *snapshot,
-            Some(Cursor {
-                phase: Phase::Live { last },
-                ..
-            }) if requirement.is_none() => *last,
-            _ => self.objects.sequence,
-        };
-        let (first, live, missed) = match (requirement, cursor) {
-            (Some(id), _) => (
-                Incremental::new(self.interests.owed_waiting(&self.clients, id)?),
-                Vec::new(),
-                Vec::new(),
-            ),
-            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
-            (None, None) => (self.sorted_matches(&selectors), Vec::new(), Vec::new()),
-            (None, Some(cursor)) => {
-                let (first, live, missed) = self.resume(&selectors, &sorting, &cursor)?;
-                (Incremental::new(first), live, missed)
-            }
-        };
+        let cursor = follow
+            .cursor
+            .as_deref()
+            .map(|text| self.exchange.objects.own_cursor(text))
+            .transpose()?;
+        let beginning = self
+            .exchange
+            .begin_follow(follow, requirement, cursor.as_ref(), (&selectors, &sorting))?;
         let following = Following {
             client,
             request,
@@ -89,22 +84,31 @@ impl Core {
             window: follow.window,
             in_flight: 0,
             until_live: follow.until_live,
-            first_phase: Some(first),
-            live: live.into(),
+            first_phase: Some(beginning.first),
+            live: beginning.live.into(),
         };
-        let id = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow)?;
-        self.interests.watch_queue(&mut self.objects, id);
+        let id = self.exchange.asked.add_interest(
+            client,
+            request,
+            Interest::Follow(Box::new(following)),
+            Pending::Follow,
+        )?;
+        self.exchange
+            .asked
+            .interests
+            .watch_queue(&mut self.exchange.objects, id);
         if let Some(requirement) = requirement {
-            self.interests
-                .read_requirement_by(&mut self.timers, requirement, Some(id));
+            self.exchange.asked.read_requirement_by(requirement, Some(id));
         }
-        fx.reply(client, request, &Reply::Began(since));
-        self.objects.tell_missed(&mut self.count, client, request, &missed, fx);
+        fx.reply(client, request, &Reply::Began(beginning.since));
+        self.exchange
+            .objects
+            .tell_missed(&mut self.exchange.asked.count, client, request, &beginning.missed, fx);
         if let Some(requirement) = requirement {
-            self.note_progress(requirement, fx);
-            self.tell_lost(requirement, fx);
+            self.exchange.asked.note_progress(requirement, fx);
+            self.exchange.asked.tell_lost(requirement, fx);
         }
-        self.pump(id, fx);
+        self.exchange.pump(id, fx);
         Ok(())
     }
 
@@ -118,13 +122,13 @@ impl Core {
             }
             return self.group_of(client, request, name, follow).map(Some);
         }
-        let requirement = self.interests.requirement_of(
-            &self.clients,
+        let requirement = self.exchange.asked.interests.requirement_of(
+            &self.exchange.asked.clients,
             client,
             follow.requirement,
             follow.requirement_name.as_deref(),
         )?;
-        let Some(id) = requirement.filter(|&id| self.interests.group_ref(id).is_some()) else {
+        let Some(id) = requirement.filter(|&id| self.exchange.asked.interests.group_ref(id).is_some()) else {
             return Ok(None);
         };
         match &follow.requirement_name {
@@ -135,18 +139,69 @@ impl Core {
             }
         }
     }
+}
+
+impl ObjectExchange {
+    /// What a follow is to be given of what is there.
+    fn begin_follow(
+        &mut self,
+        follow: &Follow<'_>,
+        requirement: Option<u32>,
+        cursor: Option<&Cursor>,
+        (selectors, sorting): (&SelectorSet, &Sorting),
+    ) -> Result<FollowBeginning> {
+        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
+        // take what came in between for seen.
+        let since = match cursor {
+            Some(Cursor {
+                phase: Phase::First { snapshot, .. },
+                ..
+            }) if requirement.is_none() => *snapshot,
+            Some(Cursor {
+                phase: Phase::Live { last },
+                ..
+            }) if requirement.is_none() => *last,
+            _ => self.objects.sequence,
+        };
+        let sight = self.sight();
+        let (first, live, missed) = match (requirement, cursor) {
+            (Some(id), _) => (
+                Incremental::new(self.asked.interests.owed_waiting(&self.asked.clients, id)?),
+                Vec::new(),
+                Vec::new(),
+            ),
+            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
+            (None, None) => (
+                self.objects.sorted_matches(&mut self.asked.clients, sight, selectors),
+                Vec::new(),
+                Vec::new(),
+            ),
+            (None, Some(cursor)) => {
+                let (first, live, missed) =
+                    self.objects
+                        .resume(&mut self.asked.clients, sight, selectors, sorting, cursor)?;
+                (Incremental::new(first), live, missed)
+            }
+        };
+        Ok(FollowBeginning {
+            since,
+            first,
+            live,
+            missed,
+        })
+    }
 
     /// A new object for a follow.
     pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
-        let Some(following) = self.interests.following(id).filter(|one| !one.is_closing()) else {
+        let Some(following) = self.asked.interests.following(id).filter(|one| !one.is_closing()) else {
             return;
         };
         if following.live.len() >= limit {
-            let (client, request) = (following.client, following.request);
             let cause = format!("{limit} objects wait for it; read faster, or follow less");
             let error = Error::new(Code::LimitExceeded, "follow", cause);
-            self.end_from_here(id, client, request, &error, fx);
+            self.asked
+                .end_from_here(&mut self.objects, &mut self.deferred, id, &error, fx);
             return;
         }
         following.live.push_back(object);
@@ -156,11 +211,12 @@ impl Core {
 
     /// One delivery of a follow was released.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.interests.following(id) else {
+        let Some(following) = self.asked.interests.following(id) else {
             return;
         };
         if let Some(group) = following.group() {
-            return self.hand_is_free(id, group, fx);
+            self.asked.interests.take_out_of_hand(id);
+            return self.hand_out(group, fx);
         }
         following.in_flight -= 1;
         self.pump(id, fx);
@@ -169,10 +225,10 @@ impl Core {
     /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
     /// with one message is there, so that it goes in order.
     pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
-        match self.interests.following_ref(id).and_then(Following::group) {
+        match self.asked.interests.following_ref(id).and_then(Following::group) {
             Some(group) => {
-                self.interests.take_out_of_hand(id);
-                self.interests.stir(group);
+                self.asked.interests.take_out_of_hand(id);
+                self.asked.interests.stir(group);
             }
             None => self.window_opens(id, fx),
         }
@@ -180,17 +236,17 @@ impl Core {
 
     /// A client that held as much as it may has released something: its follows that waited for that go on.
     pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(client) else {
+        let Some(state) = self.asked.clients.get_mut(client) else {
             return;
         };
         if state.paused.is_empty() {
             return;
         }
         for follow in std::mem::take(&mut state.paused) {
-            match self.interests.following_ref(follow).and_then(Following::group) {
+            match self.asked.interests.following_ref(follow).and_then(Following::group) {
                 None => self.pump(follow, fx),
                 Some(group) => {
-                    self.interests.seat(follow);
+                    self.asked.interests.seat(follow);
                     self.hand_out(group, fx);
                 }
             }
@@ -201,10 +257,13 @@ impl Core {
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         while self.deferred.may_deliver(id)
-            && let Some(next) = self.interests.next_of_follow(&self.objects, &mut self.clients, id)
+            && let Some(next) = self
+                .asked
+                .interests
+                .next_of_follow(&self.objects, &mut self.asked.clients, id)
         {
             self.deferred.count_delivery();
-            let Some(following) = self.interests.following(id) else {
+            let Some(following) = self.asked.interests.following(id) else {
                 return;
             };
             let (via_requirement, is_closing) = (following.requirement, following.is_closing());
@@ -212,23 +271,23 @@ impl Core {
                 Next::First(object) => (object, true),
                 Next::Later(object) => (object, false),
                 Next::Live => {
-                    self.flush_gap(id, &mut gone, fx);
-                    self.go_live(id, fx);
+                    self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+                    self.asked.go_live(&mut self.objects, &mut self.deferred, id, fx);
                     continue;
                 }
                 Next::Over => {
-                    self.flush_gap(id, &mut gone, fx);
-                    return self.end_caught_up(id, fx);
+                    self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+                    return self.asked.end_caught_up(&mut self.objects, &mut self.deferred, id, fx);
                 }
             };
             self.see_off(object, fx);
             let entry = &self.objects[object];
             let deliverable = match via_requirement {
-                Some(requirement) => self.interests.is_owed(&self.objects, requirement, object),
+                Some(requirement) => self.asked.interests.is_owed(&self.objects, requirement, object),
                 None => entry.is_visible(),
             };
             if !deliverable {
-                let newer_comes = !is_closing && self.interests.is_followed_by_newer(&self.objects, id, object);
+                let newer_comes = !is_closing && self.asked.interests.is_followed_by_newer(&self.objects, id, object);
                 if via_requirement.is_none() && !newer_comes {
                     gone.push(object);
                 } else {
@@ -236,80 +295,100 @@ impl Core {
                 }
                 continue;
             }
-            self.flush_gap(id, &mut gone, fx);
-            let Some(following) = self.interests.following(id) else {
+            self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
+            let Some(following) = self.asked.interests.following(id) else {
                 return;
             };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
             let via = Via {
-                follow: Some(self.interests.refer(id)),
-                requirement: via_requirement.map(|requirement| self.interests.refer(requirement)),
+                follow: Some(self.asked.interests.refer(id)),
+                requirement: via_requirement.map(|requirement| self.asked.interests.refer(requirement)),
             };
             let flags = if first_phase { fixed::FIRST_PHASE } else { 0 };
-            self.deliver(client, request, object, flags, Some(via), fx);
+            self.asked.deliver(
+                &mut self.objects,
+                &mut self.memory,
+                Delivery {
+                    client,
+                    request,
+                    object,
+                    flags,
+                    via: Some(via),
+                },
+                fx,
+            );
             self.objects[object].watchers -= 1;
         }
-        self.flush_gap(id, &mut gone, fx);
+        self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
     }
+}
 
-    /// The first phase is over.
-    pub(in crate::core) fn go_live(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(following) = self.interests.following(id) else {
-            return;
-        };
-        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
-        let is_closing = following.is_closing();
-        self.interests.weigh_queue_no_more(&mut self.clients, id);
-        fx.reply(client, request, &Reply::Live);
-        if is_closing {
-            self.leave_out_superseded(id);
-        } else if is_to_end {
-            // What a group is owed waits for its other members.
-            self.end_caught_up(id, fx);
+impl ClientRequests {
+    /// Clean-up of a follow that was taken from the table. Gives what stood in its queue, which watches that no more.
+    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) -> Vec<u32> {
+        let mut queue = Vec::from(std::mem::take(&mut following.live));
+        if let Some(mut phase) = following.first_phase.take() {
+            queue.extend(phase.take_all());
         }
-    }
-
-    fn end_caught_up(&mut self, id: u32, fx: &mut impl Effects) {
-        if let Some(following) = self.interests.following(id) {
-            let (client, request) = (following.client, following.request);
-            let error = Error::new(Code::Closed, "follow", "it was asked to end here");
-            self.end_from_here(id, client, request, &error, fx);
+        match (following.requirement, &following.member) {
+            (Some(requirement), Some(member)) => {
+                self.leave_group(id, requirement, member, &following);
+            }
+            (Some(requirement), None) => self.read_requirement_by(requirement, None),
+            (None, _) => {}
         }
+        if let Some(state) = self.clients.get_mut(following.client) {
+            state.paused.remove(&id);
+        }
+        queue
     }
 
     /// Of what stands in a follow's queue, what is followed there by a newer version.
-    fn leave_out_superseded(&mut self, id: u32) {
+    pub(in crate::core) fn leave_out_superseded(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
             return;
         };
         let queue = std::mem::take(&mut following.live);
         let (left_out, stays): (VecDeque<u32>, VecDeque<u32>) = queue
             .into_iter()
-            .partition(|&object| self.interests.is_followed_by_newer(&self.objects, id, object));
+            .partition(|&object| self.interests.is_followed_by_newer(objects, id, object));
         for object in left_out {
-            self.objects.unwatch(object);
+            objects.unwatch(object);
         }
         if let Some(following) = self.interests.following(id) {
             following.live = stays;
         }
     }
 
-    fn flush_gap(&mut self, id: u32, gone: &mut Vec<u32>, fx: &mut impl Effects) {
+    pub(in crate::core) fn flush_gap(
+        &mut self,
+        objects: &mut ObjectTable,
+        id: u32,
+        gone: &mut Vec<u32>,
+        fx: &mut impl Effects,
+    ) {
         if gone.is_empty() {
             return;
         }
         if let Some(following) = self.interests.following(id) {
             let (client, request) = (following.client, following.request);
-            self.tell_gap(client, request, gone, fx);
+            self.tell_gap(objects, client, request, gone, fx);
         }
         for object in gone.drain(..) {
-            self.objects.unwatch(object);
+            objects.unwatch(object);
         }
     }
 
-    fn tell_gap(&mut self, client: u32, request: u64, gone: &[u32], fx: &mut impl Effects) {
-        let object = |id: u32| &self.objects[id];
+    pub(in crate::core) fn tell_gap(
+        &mut self,
+        objects: &ObjectTable,
+        client: u32,
+        request: u64,
+        gone: &[u32],
+        fx: &mut impl Effects,
+    ) {
+        let object = |id: u32| &objects[id];
         for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
             let reason = match object(same[0]).state {
                 State::Gone(why) => why.name(),
@@ -320,30 +399,38 @@ impl Core {
         }
     }
 
-    /// Clean-up of a follow that was taken from the table.
-    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) {
-        let mut queue = Vec::from(std::mem::take(&mut following.live));
-        if let Some(mut phase) = following.first_phase.take() {
-            queue.extend(phase.take_all());
+    /// The first phase is over.
+    pub(in crate::core) fn go_live(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        let Some(following) = self.interests.following(id) else {
+            return;
+        };
+        let (client, request, is_to_end) = (following.client, following.request, following.until_live);
+        let is_closing = following.is_closing();
+        self.interests.weigh_queue_no_more(&mut self.clients, id);
+        fx.reply(client, request, &Reply::Live);
+        if is_closing {
+            self.leave_out_superseded(objects, id);
+        } else if is_to_end {
+            // What a group is owed waits for its other members.
+            self.end_caught_up(objects, deferred, id, fx);
         }
-        if queue.len() > self.config.changed_at_once {
-            self.deferred.go_on_later(Part::Unwatch(queue));
-        } else {
-            for object in queue {
-                self.objects.unwatch(object);
-            }
-        }
-        match (following.requirement, &following.member) {
-            (Some(requirement), Some(member)) => {
-                self.interests
-                    .leave_group(&mut self.timers, id, requirement, member, &following);
-            }
-            (Some(requirement), None) => self.interests.read_requirement_by(&mut self.timers, requirement, None),
-            (None, _) => {}
-        }
-        if let Some(state) = self.clients.get_mut(following.client) {
-            state.paused.remove(&id);
-        }
+    }
+
+    pub(in crate::core) fn end_caught_up(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        let error = Error::new(Code::Closed, "follow", "it was asked to end here");
+        self.end_from_here(objects, deferred, id, &error, fx);
     }
 }
 

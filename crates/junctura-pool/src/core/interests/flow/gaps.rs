@@ -4,16 +4,18 @@ use junctura_wire::Reply;
 use junctura_wire::body::Gap;
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::interests::flow::follow::send_gap;
 use crate::core::interests::gaps::LostObject;
+use crate::core::objects::table::ObjectTable;
 
-impl Core {
+impl ClientRequests {
     /// A requirement will not get these objects.
     pub(in crate::core) fn disappoint(
         &mut self,
+        objects: &ObjectTable,
         id: u32,
-        objects: &[u32],
+        lost: &[u32],
         reason: &'static str,
         fx: &mut impl Effects,
     ) {
@@ -23,10 +25,10 @@ impl Core {
             .and_then(|requirement| self.interests.hearer(requirement))
         {
             Some((client, request)) => {
-                let names = objects.iter().map(|&object| self.objects[object].name());
+                let names = lost.iter().map(|&object| objects[object].name());
                 send_gap(&mut self.count, client, request, names, reason, fx);
             }
-            None => self.interests.keep_gaps(&self.objects, id, objects, reason),
+            None => self.interests.keep_gaps(objects, id, lost, reason),
         }
     }
 

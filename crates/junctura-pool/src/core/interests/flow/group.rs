@@ -7,12 +7,19 @@ use junctura_wire::fixed;
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, Via};
+use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
+use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::follow::Following;
 use crate::core::interests::group::Member;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::Requirement;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::weight::INTEREST_BYTES;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     /// The group that a follow names: one that stands or, if it says on which terms, a new one. Also whether it is new.
@@ -24,8 +31,8 @@ impl Core {
         follow: &Follow<'_>,
     ) -> Result<(u32, bool)> {
         let Some(terms) = &follow.group_terms else {
-            let id = self.interests.find_named(name)?;
-            return match self.interests.group_ref(id) {
+            let id = self.exchange.asked.interests.find_named(name)?;
+            return match self.exchange.asked.interests.group_ref(id) {
                 Some(_) => Ok((id, false)),
                 None => Err(Error::new(
                     Code::Conflict,
@@ -45,30 +52,30 @@ impl Core {
             group: true,
             ..Require::default()
         };
-        let mut asked = self.interests.named_requirement(&self.timers, name, &terms)?;
+        let mut asked = self
+            .exchange
+            .asked
+            .interests
+            .named_requirement(&self.exchange.asked.timers, name, &terms)?;
         // A follow says nothing of when a group is broken.
         if let Some(standing) = self
+            .exchange
+            .asked
             .interests
             .named
             .get(name)
-            .and_then(|&id| self.interests.requirement_ref(id))
+            .and_then(|&id| self.exchange.asked.interests.requirement_ref(id))
         {
             asked.bounds = standing.bounds;
         } else {
-            self.may_come()?;
-            self.may_be_member(client, &asked)?;
+            self.drain.may_come()?;
+            self.exchange.asked.clients.may_be_member(client, &asked)?;
         }
-        self.find_or_file(client, request, name, asked)
+        self.exchange.find_or_file(client, request, name, asked)
     }
+}
 
-    /// Whether a client may follow as a member of a new group: one that may not makes none.
-    fn may_be_member(&mut self, client: u32, group: &Requirement) -> Result<()> {
-        let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
-        self.clients.weigh_asked(client, bytes)?;
-        self.clients.weigh_asked_no_more(client, bytes);
-        Ok(())
-    }
-
+impl ObjectExchange {
     /// A new member. It shares from now on; what the group lost while it had none is told to it.
     pub(in crate::core) fn join_group(
         &mut self,
@@ -80,6 +87,7 @@ impl Core {
     ) -> Result<()> {
         let ((requirement, is_new), joined) = (group, self.objects.sequence);
         let Some(selectors) = self
+            .asked
             .interests
             .requirement_ref(requirement)
             .map(|it| it.selectors.clone())
@@ -92,30 +100,106 @@ impl Core {
             is_live: false,
         };
         let following = Following::of_member(client, request, selectors, requirement, follow, member);
-        let added = self.add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
+        let added = self
+            .asked
+            .add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
         if added.is_err() && is_new {
             let name = follow.group.as_deref().unwrap_or_default();
             self.unmake_named(requirement, name, fx);
         }
         let id = added?;
-        if let Some(group) = self.interests.group_mut(requirement) {
+        if let Some(group) = self.asked.interests.group_mut(requirement) {
             group.members.insert(id);
             group.joining.insert((joined, id));
         }
-        self.interests.seat(id);
-        self.interests.wind(&mut self.timers, requirement);
+        self.asked.interests.seat(id);
+        self.asked.wind(requirement);
         fx.reply(client, request, &Reply::Began(joined));
         if is_new {
-            self.tell_about_requirement(requirement, events::REQUIRED, Some(client), "", fx);
+            self.asked
+                .tell_about_requirement(requirement, events::REQUIRED, Some(client), "", fx);
         }
-        self.note_progress(requirement, fx);
-        self.tell_lost(requirement, fx);
+        self.asked.note_progress(requirement, fx);
+        self.asked.tell_lost(requirement, fx);
         self.hand_out(requirement, fx);
         Ok(())
     }
 
+    /// Gives what waits to members, as long as one has room.
+    pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
+        while self.deferred.may_deliver(id) {
+            self.asked.tell_live(&mut self.objects, &mut self.deferred, id, fx);
+            let Some(&sequence) = self
+                .asked
+                .interests
+                .group_ref(id)
+                .and_then(|group| group.waiting.first())
+            else {
+                return;
+            };
+            let Some(member) = self.asked.interests.next_member(&mut self.asked.clients, id) else {
+                return;
+            };
+            self.deferred.count_delivery();
+            if let Some(group) = self.asked.interests.group_mut(id) {
+                group.waiting.pop_first();
+            }
+            let Some(object) = self
+                .asked
+                .interests
+                .requirement_ref(id)
+                .and_then(|it| it.object_of(sequence))
+            else {
+                continue;
+            };
+            self.see_off(object, fx);
+            if self
+                .asked
+                .interests
+                .requirement_ref(id)
+                .and_then(|it| it.object_of(sequence))
+                .is_none()
+            {
+                continue;
+            }
+            self.asked
+                .hand_to(&mut self.objects, &mut self.memory, id, member, object, fx);
+        }
+    }
+}
+
+impl ClientRequests {
+    pub(in crate::core) fn tell_live(
+        &mut self,
+        objects: &mut ObjectTable,
+        deferred: &mut DeferredWork,
+        id: u32,
+        fx: &mut impl Effects,
+    ) {
+        while let Some(group) = self.interests.group_mut(id)
+            && let Some(&(joined, follow)) = group.joining.first()
+            && group.waiting.first().is_none_or(|&oldest| oldest > joined)
+        {
+            group.joining.pop_first();
+            if let Some(following) = self.interests.following(follow)
+                && let Some(member) = &mut following.member
+            {
+                member.is_live = true;
+                self.go_live(objects, deferred, follow, fx);
+            }
+        }
+    }
+
     /// A new object: straight to a member with room, or to those that wait.
-    pub(in crate::core) fn group_meets(&mut self, id: u32, sequence: u64, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn group_meets(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        sequence: u64,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
         let nothing_waits = self
             .interests
             .group_ref(id)
@@ -125,42 +209,22 @@ impl Core {
             .next_member(&mut self.clients, id)
             .filter(|_| nothing_waits)
         {
-            Some(member) => self.hand_to(id, member, object, fx),
-            None => _ = self.interests.group_mut(id).map(|group| group.waiting.insert(sequence)),
+            Some(member) => self.hand_to(objects, memory, id, member, object, fx),
+            None => {
+                _ = self.interests.group_mut(id).map(|group| group.waiting.insert(sequence));
+            }
         }
     }
 
-    /// Gives what waits to members, as long as one has room.
-    pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
-        while self.deferred.may_deliver(id) {
-            self.tell_live(id, fx);
-            let Some(&sequence) = self.interests.group_ref(id).and_then(|group| group.waiting.first()) else {
-                return;
-            };
-            let Some(member) = self.interests.next_member(&mut self.clients, id) else {
-                return;
-            };
-            self.deferred.count_delivery();
-            if let Some(group) = self.interests.group_mut(id) {
-                group.waiting.pop_first();
-            }
-            let Some(object) = self.interests.requirement_ref(id).and_then(|it| it.object_of(sequence)) else {
-                continue;
-            };
-            self.see_off(object, fx);
-            if self
-                .interests
-                .requirement_ref(id)
-                .and_then(|it| it.object_of(sequence))
-                .is_none()
-            {
-                continue;
-            }
-            self.hand_to(id, member, object, fx);
-        }
-    }
-
-    fn hand_to(&mut self, id: u32, follow: u32, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn hand_to(
+        &mut self,
+        objects: &mut ObjectTable,
+        memory: &mut PayloadMemory,
+        id: u32,
+        follow: u32,
+        object: u32,
+        fx: &mut impl Effects,
+    ) {
         self.interests.unseat(follow);
         let Some(group) = self.interests.group_mut(id) else {
             return;
@@ -180,27 +244,27 @@ impl Core {
             follow: Some(self.interests.refer(follow)),
             requirement: Some(self.interests.refer(id)),
         };
-        self.deliver(client, request, object, flags, Some(via), fx);
+        self.deliver(
+            objects,
+            memory,
+            Delivery {
+                client,
+                request,
+                object,
+                flags,
+                via: Some(via),
+            },
+            fx,
+        );
     }
+}
 
-    /// A member has released something, and may be given more.
-    pub(in crate::core) fn hand_is_free(&mut self, follow: u32, requirement: u32, fx: &mut impl Effects) {
-        self.interests.take_out_of_hand(follow);
-        self.hand_out(requirement, fx);
-    }
-
-    fn tell_live(&mut self, id: u32, fx: &mut impl Effects) {
-        while let Some(group) = self.interests.group_mut(id)
-            && let Some(&(joined, follow)) = group.joining.first()
-            && group.waiting.first().is_none_or(|&oldest| oldest > joined)
-        {
-            group.joining.pop_first();
-            if let Some(following) = self.interests.following(follow)
-                && let Some(member) = &mut following.member
-            {
-                member.is_live = true;
-                self.go_live(follow, fx);
-            }
-        }
+impl ClientTable {
+    /// Whether a client may follow as a member of a new group: one that may not makes none.
+    pub(in crate::core) fn may_be_member(&mut self, client: u32, group: &Requirement) -> Result<()> {
+        let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
+        self.weigh_asked(client, bytes)?;
+        self.weigh_asked_no_more(client, bytes);
+        Ok(())
     }
 }

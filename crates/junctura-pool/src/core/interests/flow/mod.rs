@@ -1,4 +1,4 @@
-//! Flows of interests over all tables.
+//! Flows of interests over several states.
 
 pub(in crate::core) mod demand;
 pub(in crate::core) mod demand_probe;

@@ -7,8 +7,10 @@ use junctura_wire::body::{Failure, Require, events};
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::named_requirement::subject;
 use crate::core::interests::requirement::Requirement;
 
@@ -22,25 +24,21 @@ impl Core {
         require: &Require<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let asked = self.interests.named_requirement(&self.timers, name, require)?;
-        let (id, is_new) = self.find_or_file(client, request, name, asked)?;
-        self.use_named(id, client, request)?;
-        if !self.interests.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        let exchange = &mut self.exchange;
+        let asked = exchange
+            .asked
+            .interests
+            .named_requirement(&exchange.asked.timers, name, require)?;
+        let (id, is_new) = exchange.find_or_file(client, request, name, asked)?;
+        exchange.asked.use_named(id, client, request)?;
+        if !exchange.asked.interests.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
         }
         if is_new {
-            self.tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
+            exchange
+                .asked
+                .tell_about_requirement(id, events::REQUIRED, Some(client), "", fx);
         }
-        Ok(())
-    }
-
-    /// A client's request stands by a requirement with a name.
-    pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
-        self.clients.add_pending(client, request, Pending::Use(id))?;
-        if let Some(named) = self.interests.named_mut(id) {
-            named.users.insert((client, request));
-        }
-        self.interests.wind(&mut self.timers, id);
         Ok(())
     }
 
@@ -49,6 +47,7 @@ impl Core {
     /// # Errors
     /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
     pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+        let exchange = &mut self.exchange;
         let milliseconds = |time: u64| time.div_ceil(1_000_000);
         let require = Require {
             selector: written.selector.as_str().into(),
@@ -60,16 +59,34 @@ impl Core {
             stuck_after_ms: written.stuck_after_ns.map(milliseconds),
             group: written.is_group,
         };
-        let asked = self.interests.named_requirement(&self.timers, &written.name, &require);
-        let made = asked.and_then(|asked| self.find_or_file(NOBODY, 0, &written.name, asked));
+        let asked = exchange
+            .asked
+            .interests
+            .named_requirement(&exchange.asked.timers, &written.name, &require);
+        let made = asked.and_then(|asked| exchange.find_or_file(NOBODY, 0, &written.name, asked));
         let (id, _) = made.map_err(|error| {
             let subject = format!("requirements line {}: {}", written.line, error.subject());
             Error::new(error.code(), subject, error.cause())
         })?;
-        self.interests.wind(&mut self.timers, id);
+        exchange.asked.wind(id);
         Ok(())
     }
 
+    pub(in crate::core) fn retract_named(
+        &mut self,
+        client: u32,
+        request: u64,
+        name: &str,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let id = self.exchange.asked.interests.find_named(name)?;
+        let owed = self.exchange.end_named(id, events::RETRACTED, Some(client), fx);
+        self.exchange.deferred.answer_in_turn(client, request, owed, fx);
+        Ok(())
+    }
+}
+
+impl ObjectExchange {
     /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
     ///
     /// A client that may not ask for anything more makes none.
@@ -80,44 +97,31 @@ impl Core {
         name: &str,
         asked: Requirement,
     ) -> Result<(u32, bool)> {
-        if let Some(&id) = self.interests.named.get(name) {
-            self.interests.agree_on_requirement(id, &asked)?;
+        if let Some(&id) = self.asked.interests.named.get(name) {
+            self.asked.interests.agree_on_requirement(id, &asked)?;
             return Ok((id, false));
         }
         let limit = self.config.limits.named_requirements;
-        if self.interests.named.len() >= limit {
+        if self.asked.interests.named.len() >= limit {
             let cause = format!("the pool keeps {limit} with a name");
             return Err(Error::new(Code::LimitExceeded, "requirements", cause));
         }
-        self.clients.may_ask(client, request)?;
+        self.asked.clients.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
-        self.interests.named.insert(name.to_owned(), id);
-        if self.interests.requirement_ref(id).is_some_and(Requirement::has_begun) {
+        self.asked.interests.named.insert(name.to_owned(), id);
+        if self
+            .asked
+            .interests
+            .requirement_ref(id)
+            .is_some_and(Requirement::has_begun)
+        {
             self.retention.came(name);
         }
         Ok((id, true))
     }
 
-    pub(in crate::core) fn retract_named(
-        &mut self,
-        client: u32,
-        request: u64,
-        name: &str,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let id = self.interests.find_named(name)?;
-        let owed = self.end_named(id, events::RETRACTED, Some(client), fx);
-        self.deferred.answer_in_turn(client, request, owed, fx);
-        Ok(())
-    }
-
-    /// Nobody has used it for as long as it lives without.
-    pub(in crate::core) fn lapse(&mut self, id: u32, fx: &mut impl Effects) {
-        self.end_named(id, events::LAPSED, None, fx);
-    }
-
-    fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
-        let Some(named) = self.interests.requirement_ref(id).and_then(Requirement::named) else {
+    pub(in crate::core) fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
+        let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) else {
             return 0;
         };
         let name = named.name.clone();
@@ -126,28 +130,40 @@ impl Core {
         } else {
             ""
         };
-        self.tell_about_requirement(id, event, by, why, fx);
+        self.asked.tell_about_requirement(id, event, by, why, fx);
         self.unmake_named(id, &name, fx)
     }
 
     /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
     pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
-        self.interests.named.remove(name);
+        self.asked.interests.named.remove(name);
         self.retention.went(name);
-        self.end_uses(id, name, fx);
+        self.asked.end_uses(id, name, fx);
         let owed = self.retract(id, "its requirement was retracted", fx);
-        self.timers.cancel(NOBODY, u64::from(id));
+        self.asked.timers.cancel(NOBODY, u64::from(id));
         owed
     }
+}
 
-    fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
+impl ClientRequests {
+    /// A client's request stands by a requirement with a name.
+    pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
+        self.clients.add_pending(client, request, Pending::Use(id))?;
+        if let Some(named) = self.interests.named_mut(id) {
+            named.users.insert((client, request));
+        }
+        self.wind(id);
+        Ok(())
+    }
+
+    pub(in crate::core) fn end_uses(&mut self, id: u32, name: &str, fx: &mut impl Effects) {
         let users = self
             .interests
             .named_mut(id)
             .map(|named| std::mem::take(&mut named.users));
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
         for (client, request) in users.into_iter().flatten() {
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.settle(client, request);
             fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
         }
     }

@@ -6,12 +6,15 @@ use junctura_wire::body::Require;
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::Part;
 use crate::core::deferred::beginning::Beginning;
 use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::requirement::{Disowned, Requirement, Whose};
 use crate::core::objects::object::State;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     pub(in crate::core) fn require(
@@ -32,34 +35,35 @@ impl Core {
             let cause = "only a requirement with a name outlives its client";
             return Err(Error::new(Code::InvalidArgument, "time to live", cause));
         }
-        let selectors = self.interests.selectors(&require.selector)?;
+        let selectors = self.exchange.asked.interests.selectors(&require.selector)?;
         let whose = Whose::Client { client, request };
-        let requirement = Requirement::new(whose, selectors, require.newest_only, self.interests.bounds(require)?);
-        let id = self.add_requirement(client, request, requirement, Pending::Requirement)?;
-        if !self.interests.begins_later(id, (client, request)) {
-            fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        let requirement = Requirement::new(
+            whose,
+            selectors,
+            require.newest_only,
+            self.exchange.asked.interests.bounds(require)?,
+        );
+        self.exchange.asked.clients.may_ask(client, request)?;
+        let id = self.exchange.file_requirement(requirement)?;
+        self.exchange
+            .asked
+            .clients
+            .add_pending(client, request, Pending::Requirement(id))?;
+        if !self.exchange.asked.interests.begins_later(id, (client, request)) {
+            fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         }
         Ok(())
     }
+}
 
-    /// Files a requirement; it is owed what is visible already.
-    pub(in crate::core) fn add_requirement(
-        &mut self,
-        client: u32,
-        request: u64,
-        requirement: Requirement,
-        pending: fn(u32) -> Pending,
-    ) -> Result<u32> {
-        self.clients.may_ask(client, request)?;
-        let id = self.file_requirement(requirement)?;
-        self.clients.add_pending(client, request, pending(id))?;
-        Ok(id)
-    }
-
+impl ObjectExchange {
     /// Files a requirement that is no client's.
     pub(in crate::core) fn file_requirement(&mut self, mut requirement: Requirement) -> Result<u32> {
-        let mut there = self.matches_to_change(&requirement.selectors);
-        self.interests.may_be_owed_at_once(there.len())?;
+        let sight = self.sight();
+        let mut there = self
+            .objects
+            .matches_to_change(&mut self.asked.clients, sight, &requirement.selectors);
+        self.asked.interests.may_be_owed_at_once(there.len())?;
         let left = if there.len() > self.config.changed_at_once {
             std::mem::take(&mut there)
         } else {
@@ -69,42 +73,34 @@ impl Core {
         if reserved > 0 {
             requirement.beginning = Some(Box::new(Beginning::new(left, self.objects.sequence)));
         }
-        let id = self.file_interest(Interest::Requirement(Box::new(requirement)))?;
-        self.interests.requirements.insert(id);
-        self.interests.watch_over(&mut self.memory.watch, &self.timers, id);
+        let id = self.asked.file_interest(Interest::Requirement(Box::new(requirement)))?;
+        self.asked.interests.requirements.insert(id);
+        self.asked
+            .interests
+            .watch_over(&mut self.memory.watch, &self.asked.timers, id);
         if reserved > 0 {
             // Requirements that come meanwhile do not take its place.
-            self.interests.owed += reserved;
-            self.deferred.go_on_later(Part::Owe(self.interests.refer(id)));
+            self.asked.interests.owed += reserved;
+            self.deferred.go_on_later(Part::Owe(self.asked.interests.refer(id)));
         }
         for object in there {
-            self.owe_from_the_start(id, object);
+            self.asked.owe_from_the_start(&mut self.objects, id, object);
         }
         Ok(id)
     }
 
-    /// A new requirement is owed an object that was there before.
-    pub(in crate::core) fn owe_from_the_start(&mut self, id: u32, object: u32) {
-        let sequence = self.interests.owe(&mut self.objects, &self.timers, id, object);
-        if self.interests.group_ref(id).is_some() {
-            self.interests.wait_again(id, sequence);
-        }
-        if self.interests.may_charge() && !self.objects[object].is_kept_by_retention() {
-            self.interests.charge(&self.objects, object);
-        }
-    }
-
     /// A new object for a requirement, and for the follow that reads it, or a member.
     pub(in crate::core) fn requirement_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
-        match self.interests.requirement_mut(id) {
+        match self.asked.interests.requirement_mut(id) {
             Some(one) if one.broken.is_none() => {}
             Some(one) if one.lost.is_counted() => return one.lost.count("broken"),
-            _ => return self.interests.keep_gaps(&self.objects, id, &[object], "broken"),
+            _ => return self.asked.interests.keep_gaps(&self.objects, id, &[object], "broken"),
         }
-        let sequence = self.interests.owe(&mut self.objects, &self.timers, id, object);
-        if self.interests.group_ref(id).is_some() {
-            self.group_meets(id, sequence, object, fx);
-        } else if let Some(reader) = self.interests.reader_that_takes(id) {
+        let sequence = self.asked.owe(&mut self.objects, id, object);
+        if self.asked.interests.group_ref(id).is_some() {
+            self.asked
+                .group_meets(&mut self.objects, &mut self.memory, id, sequence, object, fx);
+        } else if let Some(reader) = self.asked.interests.reader_that_takes(id) {
             self.follow_meets(reader, object, fx);
         }
     }
@@ -112,15 +108,15 @@ impl Core {
     /// An object was received through a requirement and released.
     pub(in crate::core) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
-        self.interests.no_longer_forfeited(&self.objects, id, object);
-        self.interests.note_release(&self.timers, id);
-        self.note_progress(id, fx);
+        self.asked.interests.no_longer_forfeited(&self.objects, id, object);
+        self.asked.note_release(id);
+        self.asked.note_progress(id, fx);
     }
 
     /// A requirement is broken while its readers hold an object: it is not owed it any more.
     pub(in crate::core) fn forfeit(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object].sequence;
-        if let Some(requirement) = self.interests.requirement_mut(id)
+        if let Some(requirement) = self.asked.interests.requirement_mut(id)
             && let Some(owed) = requirement.owed.get(&sequence)
         {
             let deliveries = owed.in_flight;
@@ -136,14 +132,14 @@ impl Core {
             let entry = &self.objects[object];
             (entry.sequence, entry.state)
         };
-        let reader = self.interests.reader_that_takes(id);
-        let Some(requirement) = self.interests.requirement_mut(id) else {
+        let reader = self.asked.interests.reader_that_takes(id);
+        let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return;
         };
         let Some(owed) = requirement.owed.get_mut(&sequence) else {
-            if self.interests.no_longer_forfeited(&self.objects, id, object) {
-                self.disappoint(id, &[object], "broken", fx);
-                self.revive_if_free(id, fx);
+            if self.asked.interests.no_longer_forfeited(&self.objects, id, object) {
+                self.asked.disappoint(&self.objects, id, &[object], "broken", fx);
+                self.asked.revive_if_free(id, fx);
             }
             return;
         };
@@ -155,7 +151,7 @@ impl Core {
                 State::Gone(why) => self.lose(id, object, why.name(), fx),
                 State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
                 State::Visible | State::Superseded if requirement.group.is_some() => {
-                    self.interests.wait_again(id, sequence);
+                    self.asked.interests.wait_again(id, sequence);
                 }
                 // Nobody is owed what was never visible.
                 State::Staged | State::Dropped => {}
@@ -168,13 +164,13 @@ impl Core {
                 }
             }
         }
-        self.interests.wind(&mut self.timers, id);
+        self.asked.wind(id);
     }
 
     pub(in crate::core) fn no_longer_owed(&mut self, id: u32, object: u32) {
         let entry = &self.objects[object];
         let (sequence, length) = (entry.sequence, entry.length);
-        let Some(requirement) = self.interests.requirement_mut(id) else {
+        let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return;
         };
         let Some(owed) = requirement.owed.remove(&sequence) else {
@@ -188,16 +184,16 @@ impl Core {
             .as_mut()
             .is_some_and(|group| group.waiting.remove(&sequence) && group.has_joining());
         if was_waited_for {
-            self.interests.stir(id);
+            self.asked.interests.stir(id);
         }
         if owed.in_flight > 0 {
-            self.interests.wind(&mut self.timers, id);
+            self.asked.wind(id);
         }
-        self.interests.weigh_owed_no_more();
+        self.asked.interests.weigh_owed_no_more();
         self.owed_by_one_less(object);
     }
 
-    fn owed_by_one_less(&mut self, object: u32) {
+    pub(in crate::core) fn owed_by_one_less(&mut self, object: u32) {
         let entry = &mut self.objects[object];
         entry.owed -= 1;
         let is_unrequired = entry.owed == 0;
@@ -213,22 +209,21 @@ impl Core {
     /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
     /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
     pub(in crate::core) fn retract(&mut self, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
-        let Some(requirement) = self.interests.requirement_mut(id) else {
+        let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return 0;
         };
         let group = requirement.group.as_ref();
         let members: Vec<u32> = group.map_or(Vec::new(), |group| group.members.iter().collect());
         let readers = requirement.reader.take().into_iter().chain(members);
         for reader in readers {
-            if let Some(Interest::Follow(following)) = self.interests.get(reader) {
-                let (client, request) = (following.client, following.request);
-                let error = Error::new(Code::Closed, "follow", why);
-                self.end_from_here(reader, client, request, &error, fx);
-            }
+            let error = Error::new(Code::Closed, "follow", why);
+            self.asked
+                .end_from_here(&mut self.objects, &mut self.deferred, reader, &error, fx);
         }
-        let count = self.interests.owed_len(id);
+        let count = self.asked.interests.owed_len(id);
         if count > self.config.changed_at_once {
             let owed = self
+                .asked
                 .interests
                 .requirement_mut(id)
                 .map(|one| std::mem::take(&mut one.owed));
@@ -236,6 +231,7 @@ impl Core {
                 .go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
         }
         let owed: Vec<u32> = self
+            .asked
             .interests
             .requirement_ref(id)
             .into_iter()
@@ -245,10 +241,10 @@ impl Core {
             self.no_longer_owed(id, object);
             self.settle_in_turn(object, fx);
         }
-        self.interests.requirements.remove(id);
+        self.asked.interests.requirements.remove(id);
         // Offers that wait for what is owed may be owed to one less.
         self.memory.came_free |= !self.memory.stalled.is_empty();
-        self.watch_no_more(id);
+        self.asked.watch_no_more(&mut self.memory, id);
         self.drop_interest(id);
         count as u64
     }
@@ -259,7 +255,7 @@ impl Core {
             self.memory.came_free |= !self.memory.stalled.is_empty();
             return false;
         };
-        self.interests.weigh_owed_no_more();
+        self.asked.interests.weigh_owed_no_more();
         self.owed_by_one_less(owed.object);
         if self.objects[owed.object].departs.is_none() {
             self.settle(owed.object, fx);
@@ -270,6 +266,7 @@ impl Core {
     /// A requirement that is about to end is owed so many objects less.
     pub(in crate::core) fn owe_less(&mut self, id: u32, count: usize, fx: &mut impl Effects) {
         let owed = self
+            .asked
             .interests
             .requirement_ref(id)
             .map(|requirement| requirement.owed.values());
@@ -283,16 +280,16 @@ impl Core {
 
     /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
     pub(in crate::core) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
-        for id in self.interests.claimants(&self.objects, object) {
-            if self.interests.waits_for(&self.objects, id, object) {
+        for id in self.asked.interests.claimants(&self.objects, object) {
+            if self.asked.interests.waits_for(&self.objects, id, object) {
                 self.lose(id, object, reason, fx);
             }
         }
     }
 
-    fn lose(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
+    pub(in crate::core) fn lose(&mut self, id: u32, object: u32, reason: &'static str, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
-        self.disappoint(id, &[object], reason, fx);
+        self.asked.disappoint(&self.objects, id, &[object], reason, fx);
     }
 
     /// Requirements for newest versions only give up what was superseded before they received it.
@@ -300,12 +297,25 @@ impl Core {
         if self.objects[object].owed == 0 {
             return;
         }
-        for id in self.interests.claimants(&self.objects, object) {
-            if self.interests.requirement_ref(id).is_some_and(|r| r.newest_only)
-                && self.interests.waits_for(&self.objects, id, object)
+        for id in self.asked.interests.claimants(&self.objects, object) {
+            if self.asked.interests.requirement_ref(id).is_some_and(|r| r.newest_only)
+                && self.asked.interests.waits_for(&self.objects, id, object)
             {
                 self.no_longer_owed(id, object);
             }
+        }
+    }
+}
+
+impl ClientRequests {
+    /// A new requirement is owed an object that was there before.
+    pub(in crate::core) fn owe_from_the_start(&mut self, objects: &mut ObjectTable, id: u32, object: u32) {
+        let sequence = self.owe(objects, id, object);
+        if self.interests.group_ref(id).is_some() {
+            self.interests.wait_again(id, sequence);
+        }
+        if self.interests.may_charge() && !objects[object].is_kept_by_retention() {
+            self.interests.charge(objects, object);
         }
     }
 }

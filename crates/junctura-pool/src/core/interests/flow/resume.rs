@@ -4,11 +4,13 @@ use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 
-use crate::core::engine::Core;
+use crate::core::clients::table::ClientTable;
+use crate::core::objects::index::Sight;
 use crate::core::objects::order::Sorting;
+use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::Missed;
 
-impl Core {
+impl ObjectTable {
     /// Reads a cursor of this incarnation.
     ///
     /// # Errors
@@ -32,6 +34,8 @@ impl Core {
     /// since, and what became visible since and is gone already.
     pub(in crate::core) fn resume(
         &mut self,
+        clients: &mut ClientTable,
+        sight: Sight,
         selectors: &SelectorSet,
         sorting: &Sorting,
         cursor: &Cursor,
@@ -40,10 +44,9 @@ impl Core {
             Phase::First { snapshot, .. } => *snapshot,
             Phase::Live { last } => *last,
         };
-        let found = self.visible_matches(selectors);
-        let (mut live, there): (Vec<u32>, Vec<u32>) =
-            found.into_iter().partition(|&id| self.objects[id].sequence > since);
-        live.sort_unstable_by_key(|&id| self.objects[id].sequence);
+        let found = self.visible_matches(clients, sight, selectors);
+        let (mut live, there): (Vec<u32>, Vec<u32>) = found.into_iter().partition(|&id| self[id].sequence > since);
+        live.sort_unstable_by_key(|&id| self[id].sequence);
         let first = match &cursor.phase {
             Phase::Live { .. } => Vec::new(),
             Phase::First {
@@ -54,15 +57,14 @@ impl Core {
                 let (schema, key) = self.parse_any_key(last_key)?;
                 let mut rest = there;
                 rest.retain(|&id| {
-                    let object = &self.objects[id];
-                    self.objects
-                        .compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
+                    let object = &self[id];
+                    self.compare_with(sorting, object, schema, key.as_ref(), last_sort_value.as_deref())
                         .is_gt()
                 });
                 rest
             }
         };
-        let missed = self.missed_after(since, selectors);
+        let missed = self.missed_after(clients, sight, since, selectors);
         Ok((first, live, missed))
     }
 

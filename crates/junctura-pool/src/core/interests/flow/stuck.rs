@@ -3,6 +3,7 @@
 use junctura_model::{Code, Error};
 use junctura_wire::body::events;
 
+use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::{NOBODY, Timer};
@@ -10,7 +11,9 @@ use crate::core::interests::interest::Interest;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::{Requirement, Whose};
 use crate::core::interests::stuck::Broken;
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
+use crate::core::objects::table::ObjectTable;
 use crate::{BrokenRequirement, Effects};
 
 /// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
@@ -20,126 +23,52 @@ const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 const LOOK: u64 = u64::MAX;
 
 impl Core {
-    pub(in crate::core) fn watch_no_more(&mut self, id: u32) {
-        self.interests.breakers.on_full.remove(id);
-        self.interests.breakers.over_quota.remove(id);
-        if self.interests.requirements.is_empty() {
-            self.timers.cancel(NOBODY, LOOK);
-            self.memory.watch.looks = None;
-        }
-    }
-
-    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
-    /// a store has.
-    fn somebody_waits_in_vain(&self) -> bool {
-        self.memory.somebody_waits_for_memory()
-            && !self.memory.is_spilling()
-            && !self.is_behind()
-            && !self.memory.eviction.has_spare()
-    }
-
-    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
-    fn somebody_lacks(&self, shortage: Shortage) -> bool {
-        let waits_in_vain = || self.memory.stalled.wait_for(shortage) && !self.is_behind();
-        match shortage {
-            Shortage::Payload => self.somebody_waits_in_vain(),
-            Shortage::Records => waits_in_vain() && !self.memory.eviction.has_spare(),
-            Shortage::Owed => waits_in_vain(),
-        }
-    }
-
     /// Breaks one requirement that is made to break, if it is time to.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
-        while let Some(id) = self.interests.breakers.over_quota.pop_last() {
+        while let Some(id) = self.exchange.asked.interests.breakers.over_quota.pop_last() {
             // What follows in the same event may have brought it below again.
-            let over = self.interests.requirement_ref(id).and_then(Requirement::quota_exceeded);
+            let over = self
+                .exchange
+                .asked
+                .interests
+                .requirement_ref(id)
+                .and_then(Requirement::quota_exceeded);
             if let Some(quota) = over {
                 self.break_requirement(id, &format!("it kept more than its quota of {quota} bytes"), fx);
                 return true;
             }
         }
-        let is_full = self.somebody_waits_in_vain() || self.somebody_lacks(Shortage::Records);
-        if self.interests.breakers.on_full.is_empty() || !is_full {
+        let (memory, interests) = (&self.exchange.memory, &self.exchange.asked.interests);
+        let is_behind = self.exchange.is_behind();
+        let is_full = memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, Shortage::Records);
+        if interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
         let keeps = |id: u32| {
-            let one = self.interests.requirement_ref(id)?;
+            let one = interests.requirement_ref(id)?;
             (one.bounds.quota.is_none() && one.kept > 0).then_some((one.kept, id))
         };
-        let Some((_, id)) = self.interests.breakers.on_full.iter().filter_map(keeps).max() else {
+        let Some((_, id)) = interests.breakers.on_full.iter().filter_map(keeps).max() else {
             return false;
         };
         self.break_requirement(id, "memory is full", fx);
         true
     }
 
-    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
-    pub(in crate::core) fn watch_for_stuck(&mut self) {
-        if self.memory.somebody_waits_for_memory() {
-            if self.memory.watch.waits_since.is_none() {
-                self.memory.watch.waits_since = Some(self.timers.now);
-                // What clients sent while nobody waited says nothing of what they have read since.
-                for recall in self.memory.recalled.values_mut() {
-                    recall.heard = None;
-                }
-            }
-        } else {
-            self.memory.watch.waits_since = None;
-        }
-        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(shortage).then_some(shortage));
-        if self.memory.watch.looks.is_some() || lacks == [None; 3] {
-            return;
-        }
-        let keeps_nothing = |one: &Requirement| {
-            lacks
-                .into_iter()
-                .flatten()
-                .all(|lack| one.kept_of(&self.objects, lack) == 0)
-        };
-        let whole = self
-            .interests
-            .requirements
-            .iter()
-            .filter_map(|id| self.interests.requirement_ref(id));
-        let next = whole
-            .filter(|one| one.broken.is_none())
-            .map(|one| {
-                let is_owed = one.owed_len() > 0;
-                let since = if is_owed { one.progress } else { self.timers.now };
-                let at = since.saturating_add(one.bounds.stuck_after);
-                if at <= self.timers.now && keeps_nothing(one) {
-                    self.timers.now + LOOK_AGAIN
-                } else {
-                    at
-                }
-            })
-            .min();
-        let hoarders = self
-            .memory
-            .recalled
-            .iter()
-            .map(|(&client, recall)| self.memory.hoards_until(client, recall));
-        let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
-            if at > self.timers.now {
-                at
-            } else {
-                self.timers.now + LOOK_AGAIN
-            }
-        });
-        if let Some(at) = next.into_iter().chain(hoarders).min() {
-            self.memory.watch.looks = Some(at);
-            self.timers.set(at, NOBODY, LOOK, Timer::Stuck);
-        }
-    }
-
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
-        self.memory.watch.looks = None;
+        self.exchange.memory.watch.looks = None;
         for shortage in Shortage::ALL {
-            while self.somebody_lacks(shortage)
-                && let Some(id) = self.interests.most_stuck(&self.objects, &self.timers, shortage)
+            while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
+                && let Some(id) = self.exchange.asked.interests.most_stuck(
+                    &self.exchange.objects,
+                    &self.exchange.asked.timers,
+                    shortage,
+                )
             {
                 let after = self
+                    .exchange
+                    .asked
                     .interests
                     .requirement_ref(id)
                     .map_or(0, |one| one.bounds.stuck_after);
@@ -156,18 +85,16 @@ impl Core {
                 self.follow_up(fx);
             }
         }
-        while self.somebody_waits_in_vain()
-            && let Some(client) = self.memory.hoarder(&self.timers)
+        while self.exchange.memory.somebody_waits_in_vain(self.exchange.is_behind())
+            && let Some(client) = self.exchange.memory.hoarder(&self.exchange.asked.timers)
         {
-            let since = self
-                .memory
-                .recalled
-                .get(&client)
-                .map_or(self.timers.now, |recall| self.memory.others_wait_since(recall));
+            let (memory, now) = (&self.exchange.memory, self.exchange.asked.timers.now);
+            let recall = memory.recalled.get(&client);
+            let since = recall.map_or(now, |recall| memory.others_wait_since(recall));
             let cause = format!(
                 "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
-                self.memory.ledger.leased_bytes(client),
-                seconds(self.timers.now - since)
+                memory.ledger.leased_bytes(client),
+                seconds(now - since)
             );
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
@@ -177,8 +104,9 @@ impl Core {
 
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
-        let since = self.timers.now;
-        let Some(requirement) = self.interests.requirement_mut(id) else {
+        let exchange = &mut self.exchange;
+        let since = exchange.asked.timers.now;
+        let Some(requirement) = exchange.asked.interests.requirement_mut(id) else {
             return;
         };
         requirement.broken = Some(Broken {
@@ -186,25 +114,106 @@ impl Core {
             why: why.to_owned(),
         });
         let (waiting, in_flight) = requirement.owed_by_place();
-        self.disappoint(id, &waiting, "broken", fx);
-        self.count.broken += 1;
-        self.report_broken(id, why, fx);
-        let whose = self
+        exchange.asked.disappoint(&exchange.objects, id, &waiting, "broken", fx);
+        exchange.asked.count.broken += 1;
+        exchange.asked.report_broken(id, why, fx);
+        let whose = exchange
+            .asked
             .interests
             .requirement_ref(id)
-            .and_then(|one| self.interests.person_of(one));
-        self.tell_about_requirement(id, events::BROKEN, whose, why, fx);
+            .and_then(|one| exchange.asked.interests.person_of(one));
+        exchange
+            .asked
+            .tell_about_requirement(id, events::BROKEN, whose, why, fx);
         for &object in &in_flight {
-            self.forfeit(id, object);
-            self.settle_in_turn(object, fx);
+            exchange.forfeit(id, object);
+            exchange.settle_in_turn(object, fx);
         }
         for &object in &waiting {
-            self.no_longer_owed(id, object);
-            self.settle_in_turn(object, fx);
+            exchange.no_longer_owed(id, object);
+            exchange.settle_in_turn(object, fx);
+        }
+    }
+}
+
+impl PayloadMemory {
+    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
+    /// a store has.
+    pub(in crate::core) fn somebody_waits_in_vain(&self, is_behind: bool) -> bool {
+        self.somebody_waits_for_memory() && !self.is_spilling() && !is_behind && !self.eviction.has_spare()
+    }
+
+    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
+    pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: Shortage) -> bool {
+        let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
+        match shortage {
+            Shortage::Payload => self.somebody_waits_in_vain(is_behind),
+            Shortage::Records => waits_in_vain() && !self.eviction.has_spare(),
+            Shortage::Owed => waits_in_vain(),
         }
     }
 
-    fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
+    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
+    pub(in crate::core) fn watch_for_stuck(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        is_behind: bool,
+    ) {
+        if self.somebody_waits_for_memory() {
+            if self.watch.waits_since.is_none() {
+                self.watch.waits_since = Some(asked.timers.now);
+                // What clients sent while nobody waited says nothing of what they have read since.
+                for recall in self.recalled.values_mut() {
+                    recall.heard = None;
+                }
+            }
+        } else {
+            self.watch.waits_since = None;
+        }
+        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(is_behind, shortage).then_some(shortage));
+        if self.watch.looks.is_some() || lacks == [None; 3] {
+            return;
+        }
+        let keeps_nothing = |one: &Requirement| lacks.into_iter().flatten().all(|lack| one.kept_of(objects, lack) == 0);
+        let whole = asked
+            .interests
+            .requirements
+            .iter()
+            .filter_map(|id| asked.interests.requirement_ref(id));
+        let next = whole
+            .filter(|one| one.broken.is_none())
+            .map(|one| {
+                let is_owed = one.owed_len() > 0;
+                let since = if is_owed { one.progress } else { asked.timers.now };
+                let at = since.saturating_add(one.bounds.stuck_after);
+                if at <= asked.timers.now && keeps_nothing(one) {
+                    asked.timers.now + LOOK_AGAIN
+                } else {
+                    at
+                }
+            })
+            .min();
+        let hoarders = self
+            .recalled
+            .iter()
+            .map(|(&client, recall)| self.hoards_until(client, recall));
+        let hoarders = hoarders.filter(|&at| at < Nanoseconds::MAX).map(|at| {
+            if at > asked.timers.now {
+                at
+            } else {
+                asked.timers.now + LOOK_AGAIN
+            }
+        });
+        if let Some(at) = next.into_iter().chain(hoarders).min() {
+            self.watch.looks = Some(at);
+            asked.timers.set(at, NOBODY, LOOK, Timer::Stuck);
+        }
+    }
+}
+
+impl ClientRequests {
+    pub(in crate::core) fn report_broken(&self, id: u32, why: &str, fx: &mut impl Effects) {
         let Some(requirement) = self.interests.requirement_ref(id) else {
             return;
         };
@@ -250,6 +259,15 @@ impl Core {
         requirement.progress = now;
         if requirement.broken.take().is_some() {
             self.tell_lost(id, fx);
+        }
+    }
+
+    pub(in crate::core) fn watch_no_more(&mut self, memory: &mut PayloadMemory, id: u32) {
+        self.interests.breakers.on_full.remove(id);
+        self.interests.breakers.over_quota.remove(id);
+        if self.interests.requirements.is_empty() {
+            self.timers.cancel(NOBODY, LOOK);
+            memory.watch.looks = None;
         }
     }
 }

@@ -2,15 +2,16 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Happened, RequirementName, Subscribe, events};
+use junctura_wire::body::{BundleName, Happened, RequirementName, Subscribe, events};
 
 use crate::Effects;
 use crate::core::clients::client::Pending;
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
 use crate::core::interests::interest::Interest;
 use crate::core::interests::subscribe::{LATER, Subscription, Where};
 use crate::core::memory::weight::FAIR_BYTES;
 use crate::core::objects::object::{State, Why};
+use crate::core::objects::table::ObjectTable;
 
 const OF_OTHERS: u32 = events::JOINED
     | events::LEFT
@@ -21,9 +22,17 @@ const OF_OTHERS: u32 = events::JOINED
     | events::COMPLETED
     | events::ABORTED;
 
-impl Core {
+/// What an event is about that is not about an object.
+enum About<'a> {
+    Client(u32),
+    Requirement(u32),
+    Bundle(BundleName<'a>),
+}
+
+impl ClientRequests {
     pub(in crate::core) fn subscribe(
         &mut self,
+        objects: &ObjectTable,
         client: u32,
         request: u64,
         subscribe: &Subscribe<'_>,
@@ -55,20 +64,35 @@ impl Core {
         if subscribe.events & OF_OTHERS != 0 {
             self.interests.watchers.insert(id);
         }
-        fx.reply(client, request, &Reply::Began(self.objects.sequence));
+        fx.reply(client, request, &Reply::Began(objects.sequence));
         Ok(())
     }
 
     /// Something happened to an object that matches a subscription.
-    pub(in crate::core) fn tell_subscription(&mut self, id: u32, object: u32, event: u32, fx: &mut impl Effects) {
-        self.tell_subscription_where(id, object, event, Where::default(), fx);
+    pub(in crate::core) fn tell_subscription(
+        &mut self,
+        objects: &ObjectTable,
+        id: u32,
+        object: u32,
+        event: u32,
+        fx: &mut impl Effects,
+    ) {
+        self.tell_subscription_where(objects, id, object, event, Where::default(), fx);
     }
 
-    fn tell_subscription_where(&mut self, id: u32, object: u32, event: u32, place: Where<'_>, fx: &mut impl Effects) {
+    pub(in crate::core) fn tell_subscription_where(
+        &mut self,
+        objects: &ObjectTable,
+        id: u32,
+        object: u32,
+        event: u32,
+        place: Where<'_>,
+        fx: &mut impl Effects,
+    ) {
         if !self.hears(id, event, fx) {
             return;
         }
-        let entry = &self.objects[object];
+        let entry = &objects[object];
         let happened = Happened {
             event,
             object: Some(entry.name()),
@@ -82,8 +106,8 @@ impl Core {
     }
 
     /// An object has just left the sight of readers.
-    pub(in crate::core) fn tell_about_removal(&mut self, object: u32, fx: &mut impl Effects) {
-        let entry = &self.objects[object];
+    pub(in crate::core) fn tell_about_removal(&mut self, objects: &ObjectTable, object: u32, fx: &mut impl Effects) {
+        let entry = &objects[object];
         let event = match entry.state {
             State::Visible | State::Staged | State::Dropped => return,
             State::Superseded => events::SUPERSEDED,
@@ -91,24 +115,31 @@ impl Core {
             State::Gone(Why::Expired | Why::Archived) => events::EXPIRED,
         };
         if entry.state != State::Gone(Why::Archived) {
-            return self.tell_about_object(object, event, fx);
+            return self.tell_about_object(objects, object, event, fx);
         }
         let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
         let place = Where {
             location: location.as_deref(),
             reason: "it is archived, and memory was short",
         };
-        self.tell_about_object_where(object, event, place, fx);
+        self.tell_about_object_where(objects, object, event, place, fx);
     }
 
     /// Something happened to an object that was offered before.
-    pub(in crate::core) fn tell_about_object(&mut self, object: u32, event: u32, fx: &mut impl Effects) {
-        self.tell_about_object_where(object, event, Where::default(), fx);
+    pub(in crate::core) fn tell_about_object(
+        &mut self,
+        objects: &ObjectTable,
+        object: u32,
+        event: u32,
+        fx: &mut impl Effects,
+    ) {
+        self.tell_about_object_where(objects, object, event, Where::default(), fx);
     }
 
     /// The same, and where it lies now, or why not.
     pub(in crate::core) fn tell_about_object_where(
         &mut self,
+        objects: &ObjectTable,
         object: u32,
         event: u32,
         place: Where<'_>,
@@ -117,20 +148,18 @@ impl Core {
         if self.interests.later_subscriptions == 0 {
             return;
         }
-        let entry = &self.objects[object];
+        let entry = &objects[object];
         let mut matched = Vec::new();
         let schema = usize::from(entry.schema);
         self.interests.matching[schema].matches(entry.record(), &mut matched);
         for id in matched {
-            self.tell_subscription_where(id, object, event, place, fx);
+            self.tell_subscription_where(objects, id, object, event, place, fx);
         }
     }
 
     /// A client joined or left; one that was never let in did neither.
     pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
-        self.tell_watchers(event, Some(client), reason, fx, |core| {
-            core.clients.wire_peer(client).map(|_| Happened::default())
-        });
+        self.tell_watchers(event, Some(client), reason, &About::Client(client), fx);
     }
 
     /// A requirement with a name was made, or ends; or one is broken.
@@ -142,49 +171,30 @@ impl Core {
         reason: &str,
         fx: &mut impl Effects,
     ) {
-        self.tell_watchers(event, by, reason, fx, |core| {
-            let about = core.interests.requirement_ref(requirement)?;
-            Some(Happened {
-                requirement: Some(RequirementName {
-                    name: about.named().map_or("", |named| &named.name).into(),
-                    selector: about.selectors.text().into(),
-                }),
-                ..Happened::default()
-            })
-        });
+        self.tell_watchers(event, by, reason, &About::Requirement(requirement), fx);
     }
 
     /// A bundle became visible, or was aborted.
     pub(in crate::core) fn tell_about_bundle(
         &mut self,
-        number: u64,
+        bundle: Option<BundleName<'_>>,
         event: u32,
         by: Option<u32>,
         reason: &str,
         fx: &mut impl Effects,
     ) {
-        self.tell_watchers(event, by, reason, fx, |core| {
-            Some(Happened {
-                bundle: Some(core.bundles.bundle_name(number)?),
-                ..Happened::default()
-            })
-        });
+        if let Some(bundle) = bundle {
+            self.tell_watchers(event, by, reason, &About::Bundle(bundle), fx);
+        }
     }
 
     /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
-    fn tell_watchers(
-        &mut self,
-        event: u32,
-        by: Option<u32>,
-        reason: &str,
-        fx: &mut impl Effects,
-        about: impl Fn(&Self) -> Option<Happened<'_>>,
-    ) {
+    fn tell_watchers(&mut self, event: u32, by: Option<u32>, reason: &str, about: &About<'_>, fx: &mut impl Effects) {
         for id in self.interests.watchers.iter().collect::<Vec<_>>() {
             if !self.hears(id, event, fx) {
                 continue;
             }
-            let Some(about) = about(self) else { return };
+            let Some(about) = self.happened(about) else { return };
             let happened = Happened {
                 event,
                 client: by.and_then(|client| self.clients.wire_peer(client)),
@@ -192,6 +202,27 @@ impl Core {
                 ..about
             };
             self.count.events += u64::from(self.interests.tell(id, happened, fx));
+        }
+    }
+
+    /// What an event is about, while that is known.
+    fn happened<'a>(&'a self, about: &'a About<'_>) -> Option<Happened<'a>> {
+        match about {
+            &About::Client(client) => self.clients.wire_peer(client).map(|_| Happened::default()),
+            &About::Requirement(id) => {
+                let requirement = self.interests.requirement_ref(id)?;
+                Some(Happened {
+                    requirement: Some(RequirementName {
+                        name: requirement.named().map_or("", |named| &named.name).into(),
+                        selector: requirement.selectors.text().into(),
+                    }),
+                    ..Happened::default()
+                })
+            }
+            About::Bundle(bundle) => Some(Happened {
+                bundle: Some(bundle.clone()),
+                ..Happened::default()
+            }),
         }
     }
 
@@ -218,7 +249,9 @@ impl Core {
             return false;
         };
         let error = Error::new(Code::LimitExceeded, "subscription", cause);
-        self.end_from_here(id, client, request, &error, fx);
+        // A subscription has no queue.
+        _ = self.end_interest(id);
+        self.close(client, request, &error, fx);
         true
     }
 }

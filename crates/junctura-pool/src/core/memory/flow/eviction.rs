@@ -1,11 +1,11 @@
 //! Archived objects leave when memory is short.
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::memory::spare::is_spare_still;
 use crate::core::objects::object::Why;
 
-impl Core {
+impl ObjectExchange {
     /// Lets one object go that a store has, if memory is short.
     pub(in crate::core) fn make_room(&mut self, fx: &mut impl Effects) -> bool {
         if !self.memory.somebody_waits_for_room() {
@@ -44,9 +44,9 @@ impl Core {
         false
     }
 
-    fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn leave_for_store(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
-        if self.is_out_of_sight(object) {
+        if object.is_out_of_sight(self.asked.timers.now) {
             self.see_off(id, fx);
         } else {
             fx.left_for_store(object.sequence);

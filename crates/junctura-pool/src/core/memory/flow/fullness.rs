@@ -1,16 +1,17 @@
 //! Limits besides memory that an offer may wait for, as text.
 
-use crate::core::engine::Core;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::objects::table::ObjectTable;
 
-impl Core {
+impl ClientRequests {
     /// What else but payloads an offer may wait for, for people.
-    pub(in crate::core) fn full_besides(&self) -> String {
-        let (records, budget) = (self.objects.record_bytes, self.objects.record_budget_bytes());
+    pub(in crate::core) fn full_besides(&self, objects: &ObjectTable) -> String {
+        let (records, budget) = (objects.record_bytes, objects.record_budget_bytes());
         let (owed, limit) = (self.interests.owed, self.config.limits.owed);
         let of_records = format!("; attributes and index entries of objects take {records} of {budget} bytes");
         let of_owed = format!("; requirements are owed {owed} objects, of {limit} that they may be owed together");
         let texts = [
-            (self.objects.are_records_full(), of_records),
+            (objects.are_records_full(), of_records),
             (self.interests.is_owed_as_much_as_may_be(), of_owed),
         ];
         texts

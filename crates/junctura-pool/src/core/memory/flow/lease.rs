@@ -6,13 +6,101 @@ use junctura_wire::Reply;
 use junctura_wire::body::{Failure, Lease};
 
 use crate::Effects;
+use crate::core::bundles::Bundles;
 use crate::core::clients::client::{Pending, milliseconds};
 use crate::core::clients::flow::deliver::segment_head;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::memory::lease_queue::WaitingLease;
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
+    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
+    pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
+        self.exchange.memory.refuse_leases_in_vain(
+            &mut self.exchange.asked,
+            &self.exchange.objects,
+            &self.exchange.bundles,
+            fx,
+        );
+        while let Some(first) = self.exchange.memory.waiting_leases.first() {
+            if self.exchange.serve_lease(first, fx).is_some() {
+                continue;
+            }
+            let next = self.exchange.memory.waiting_leases.next_to_pass();
+            let Some(bytes) = next.and_then(|turn| self.exchange.serve_lease(turn, fx)) else {
+                break;
+            };
+            self.exchange.memory.note_passed(&mut self.exchange.asked.timers, bytes);
+        }
+        for client in self.exchange.memory.stalled.clients() {
+            self.serve_waiting_offers(client, fx);
+        }
+    }
+}
+
+impl ObjectExchange {
+    /// Leases a segment, if there is memory for one. Gives its bytes.
+    pub(in crate::core) fn grant(
+        &mut self,
+        client: u32,
+        request: u64,
+        payload_bytes: u64,
+        fx: &mut impl Effects,
+    ) -> Result<Option<u64>> {
+        let grant = match self.memory.ledger.lease(client, payload_bytes) {
+            Ok(grant) => grant,
+            Err(full) if full.may_wait() => return Ok(None),
+            Err(full) => return Err(self.described(full)),
+        };
+        if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
+            self.memory.ledger.give_back(client, grant.segment)?;
+            return Err(error);
+        }
+        self.memory.unused.insert(grant.segment, client);
+        self.asked.count.segments_made += 1;
+        fx.reply_segment(client, request, segment_head(grant, true));
+        Ok(Some(grant.bytes))
+    }
+
+    /// Says what fills the pool.
+    pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
+        let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
+        self.described(Full {
+            reason: Reason::Budget,
+            payload_bytes,
+            limits,
+            counters,
+        })
+    }
+
+    pub(in crate::core) fn described(&self, full: Full) -> Error {
+        let described = full.into_error(&self.memory.ledger.holders(), |client| {
+            match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
+                Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
+                None => format!("client {client}"),
+            }
+        });
+        if described.code() != Code::PoolFull {
+            return described;
+        }
+        let tier = self
+            .memory
+            .tier_text()
+            .map_or_else(String::new, |tier| format!("; {tier}"));
+        let cause = format!(
+            "{}{tier}{}{}",
+            described.cause(),
+            self.asked.full_besides(&self.objects),
+            self.retention.kept_for_those_absent()
+        );
+        Error::new(Code::PoolFull, described.subject(), cause)
+    }
+
     pub(in crate::core) fn lease(
         &mut self,
         client: u32,
@@ -28,7 +116,7 @@ impl Core {
         if self.memory.waiting_leases.may_be_passed()
             && let Some(bytes) = self.grant(client, request, lease.payload_bytes, fx)?
         {
-            self.memory.note_passed(&mut self.timers, bytes);
+            self.memory.note_passed(&mut self.asked.timers, bytes);
             return Ok(());
         }
         if lease.staged
@@ -43,7 +131,7 @@ impl Core {
             return Err(self.pool_full(lease.payload_bytes));
         }
         let turn = self.memory.waiting_leases.next_turn();
-        self.clients.add_pending(client, request, Pending::Lease(turn))?;
+        self.asked.clients.add_pending(client, request, Pending::Lease(turn))?;
         let slots_before = self.memory.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         let waiting = WaitingLease {
             client,
@@ -54,63 +142,20 @@ impl Core {
         };
         self.memory.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
+            self.asked.timers.set(
+                self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Lease { client, request },
             );
         }
-        self.count.leases_waited += 1;
-        self.memory.recall_empty_segments(&self.timers, fx);
+        self.asked.count.leases_waited += 1;
+        self.memory.recall_empty_segments(&self.asked.timers, fx);
         Ok(())
-    }
-
-    /// Leases a segment, if there is memory for one. Gives its bytes.
-    fn grant(&mut self, client: u32, request: u64, payload_bytes: u64, fx: &mut impl Effects) -> Result<Option<u64>> {
-        let grant = match self.memory.ledger.lease(client, payload_bytes) {
-            Ok(grant) => grant,
-            Err(full) if full.may_wait() => return Ok(None),
-            Err(full) => return Err(self.described(full)),
-        };
-        if let Err(error) = fx.create_segment(grant.segment, grant.bytes) {
-            self.memory.ledger.give_back(client, grant.segment)?;
-            return Err(error);
-        }
-        self.memory.unused.insert(grant.segment, client);
-        self.count.segments_made += 1;
-        fx.reply_segment(client, request, segment_head(grant, true));
-        Ok(Some(grant.bytes))
-    }
-
-    pub(in crate::core) fn give_back(&mut self, client: u32, segment: u32, fx: &mut impl Effects) -> Result<()> {
-        self.memory.ledger.give_back(client, segment)?;
-        self.memory.recalled.remove(&client);
-        self.memory.drop_segment(&mut self.clients, segment, fx);
-        self.memory.came_free = true;
-        Ok(())
-    }
-
-    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
-    pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
-        self.refuse_leases_in_vain(fx);
-        while let Some(first) = self.memory.waiting_leases.first() {
-            if self.serve_lease(first, fx).is_some() {
-                continue;
-            }
-            let next = self.memory.waiting_leases.next_to_pass();
-            let Some(bytes) = next.and_then(|turn| self.serve_lease(turn, fx)) else {
-                break;
-            };
-            self.memory.note_passed(&mut self.timers, bytes);
-        }
-        for client in self.memory.stalled.clients() {
-            self.serve_waiting_offers(client, fx);
-        }
     }
 
     /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it still waits.
-    fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
+    pub(in crate::core) fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
         let lease = self.memory.waiting_leases.get(turn)?;
         let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
         let bytes = match self.grant(client, request, payload_bytes, fx) {
@@ -121,42 +166,12 @@ impl Core {
             }
         };
         self.memory.waiting_leases.remove(turn);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.asked.settle(client, request);
         Some(bytes)
     }
 
-    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
-    pub(in crate::core) fn put_first_lease_last(&mut self) {
-        if self.memory.waiting_leases.may_be_passed() {
-            // It is another one.
-            return;
-        }
-        if let Some(turn) = self.memory.waiting_leases.put_first_last()
-            && let Some(lease) = self.memory.waiting_leases.get(turn)
-            && let Some(state) = self.clients.get_mut(lease.client)
-        {
-            state.pending.insert(lease.request, Pending::Lease(turn));
-            self.memory.came_free = true;
-        }
-    }
-
-    /// Leases for members of bundles wait no more when only bundles fill the memory.
-    fn refuse_leases_in_vain(&mut self, fx: &mut impl Effects) {
-        let in_vain = self.memory.waiting_leases.staged().filter_map(|(turn, lease)| {
-            let full = self
-                .bundles
-                .segments_filled_by_bundles(&self.objects, &self.memory, lease.payload_bytes)?;
-            Some((turn, lease.client, lease.request, full))
-        });
-        for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
-            self.memory.waiting_leases.remove(turn);
-            self.clients.settle_pending(&mut self.timers, client, request);
-            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
-        }
-    }
-
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Lease(turn)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) else {
+        let Some(Pending::Lease(turn)) = self.asked.clients.pending(client, request) else {
             return;
         };
         let Some(lease) = self.memory.waiting_leases.remove(*turn) else {
@@ -164,41 +179,57 @@ impl Core {
         };
         let error = self.pool_full(lease.payload_bytes);
         self.memory.came_free = true;
-        self.clients.settle_pending(&mut self.timers, client, request);
+        self.asked.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
+}
 
-    /// Says what fills the pool.
-    pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
-        let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
-        self.described(Full {
-            reason: Reason::Budget,
-            payload_bytes,
-            limits,
-            counters,
-        })
+impl PayloadMemory {
+    pub(in crate::core) fn give_back(
+        &mut self,
+        clients: &mut ClientTable,
+        client: u32,
+        segment: u32,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        self.ledger.give_back(client, segment)?;
+        self.recalled.remove(&client);
+        self.drop_segment(clients, segment, fx);
+        self.came_free = true;
+        Ok(())
     }
 
-    fn described(&self, full: Full) -> Error {
-        let described = full.into_error(&self.memory.ledger.holders(), |client| {
-            match self.clients.get(client).and_then(|state| state.peer.as_ref()) {
-                Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
-                None => format!("client {client}"),
-            }
-        });
-        if described.code() != Code::PoolFull {
-            return described;
+    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
+    pub(in crate::core) fn put_first_lease_last(&mut self, clients: &mut ClientTable) {
+        if self.waiting_leases.may_be_passed() {
+            // It is another one.
+            return;
         }
-        let tier = self
-            .memory
-            .tier_text()
-            .map_or_else(String::new, |tier| format!("; {tier}"));
-        let cause = format!(
-            "{}{tier}{}{}",
-            described.cause(),
-            self.full_besides(),
-            self.retention.kept_for_those_absent()
-        );
-        Error::new(Code::PoolFull, described.subject(), cause)
+        if let Some(turn) = self.waiting_leases.put_first_last()
+            && let Some(lease) = self.waiting_leases.get(turn)
+            && let Some(state) = clients.get_mut(lease.client)
+        {
+            state.pending.insert(lease.request, Pending::Lease(turn));
+            self.came_free = true;
+        }
+    }
+
+    /// Leases for members of bundles wait no more when only bundles fill the memory.
+    pub(in crate::core) fn refuse_leases_in_vain(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        bundles: &Bundles,
+        fx: &mut impl Effects,
+    ) {
+        let in_vain = self.waiting_leases.staged().filter_map(|(turn, lease)| {
+            let full = bundles.segments_filled_by_bundles(objects, self, lease.payload_bytes)?;
+            Some((turn, lease.client, lease.request, full))
+        });
+        for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
+            self.waiting_leases.remove(turn);
+            asked.settle(client, request);
+            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
+        }
     }
 }

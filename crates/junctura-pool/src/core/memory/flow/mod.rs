@@ -1,4 +1,4 @@
-//! Flows of memory over all tables: leases, eviction and the file tier.
+//! Flows of memory over several states: leases, eviction and the file tier.
 
 pub(in crate::core) mod eviction;
 pub(in crate::core) mod fullness;

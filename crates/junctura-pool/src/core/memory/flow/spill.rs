@@ -6,14 +6,16 @@ use junctura_wire::body::events;
 use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
+use crate::core::exchange::ObjectExchange;
 use crate::core::memory::spill::Leaving;
 use crate::core::objects::object::Place;
 
 impl Core {
     /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
     pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
-        self.begin(now);
+        self.exchange.begin(now);
         let Some(done) = self
+            .exchange
             .memory
             .tier
             .as_mut()
@@ -21,30 +23,37 @@ impl Core {
         else {
             return;
         };
-        if let Some(tier) = &mut self.memory.tier {
+        if let Some(tier) = &mut self.exchange.memory.tier {
             tier.bytes_underway -= done.length;
         }
         let mut has_moved = false;
         match (done.object, outcome) {
-            (Some(id), Ok(checksum)) if self.objects[id].holders == 0 => {
-                self.move_out(id, done.at, checksum, fx);
+            (Some(id), Ok(checksum)) if self.exchange.objects[id].holders == 0 => {
+                self.exchange.move_out(id, done.at, checksum, fx);
                 has_moved = true;
             }
             (Some(id), outcome) => {
-                self.objects[id].leaving = Leaving::No;
-                self.memory.pause_after(&mut self.timers, outcome);
-                self.memory.may_be_spilled(&mut self.objects, id);
+                self.exchange.objects[id].leaving = Leaving::No;
+                self.exchange
+                    .memory
+                    .pause_after(&mut self.exchange.asked.timers, outcome);
+                self.exchange.memory.may_be_spilled(&mut self.exchange.objects, id);
             }
-            (None, outcome) => self.memory.pause_after(&mut self.timers, outcome),
+            (None, outcome) => self
+                .exchange
+                .memory
+                .pause_after(&mut self.exchange.asked.timers, outcome),
         }
         if !has_moved {
-            self.memory.give_room_back(done.at, done.length, fx);
+            self.exchange.memory.give_room_back(done.at, done.length, fx);
         }
         self.follow_up(fx);
     }
+}
 
+impl ObjectExchange {
     /// An object's payload lies in the file from now on.
-    fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
         object.leaving = Leaving::No;
         object.checksum.get_or_insert(checksum);
@@ -57,15 +66,21 @@ impl Core {
             // Others may wait for what only its bundle could free now.
             self.memory.came_free = true;
         }
-        self.memory
-            .vacate(&mut self.objects, &mut self.clients, &self.timers, id, from, fx);
+        self.memory.vacate(
+            &mut self.objects,
+            &mut self.asked.clients,
+            &self.asked.timers,
+            id,
+            from,
+            fx,
+        );
         if let Some(tier) = &mut self.memory.tier {
             tier.count.objects += 1;
             tier.count.written += 1;
             tier.count.written_bytes += length;
         }
         if !is_staged {
-            self.tell_about_object(id, events::SPILLED, fx);
+            self.asked.tell_about_object(&self.objects, id, events::SPILLED, fx);
         }
     }
 }

@@ -1,17 +1,21 @@
 //! Objects whose time is over leave.
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::Until;
 
-impl Core {
+impl ObjectExchange {
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
     /// of sight ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.memory.freed.gathers = true;
-        while self.objects.expiries.next().is_some_and(|at| at <= self.timers.now)
+        while self
+            .objects
+            .expiries
+            .next()
+            .is_some_and(|at| at <= self.asked.timers.now)
             && self.deferred.take_turn()
-            && let Some((_, _, id)) = self.objects.expiries.take_due(self.timers.now)
+            && let Some((_, _, id)) = self.objects.expiries.take_due(self.asked.timers.now)
         {
             let object = &mut self.objects[id];
             object.until = Until::Over;

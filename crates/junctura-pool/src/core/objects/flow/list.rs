@@ -10,8 +10,10 @@ use crate::Effects;
 use crate::core::bundles::staged_flag;
 use crate::core::clients::client::Pending;
 use crate::core::clients::listing::Listing;
+use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
 use crate::core::objects::object::Place;
+use crate::core::objects::table::ObjectTable;
 
 const OBJECTS_PER_PAGE: usize = 1000;
 
@@ -23,54 +25,86 @@ impl Core {
         list: &List<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let selectors = self.interests.selectors(&list.selector)?;
-        let sorting = self.objects.sorting(&list.order)?;
+        let exchange = &mut self.exchange;
+        let selectors = exchange.asked.interests.selectors(&list.selector)?;
+        let sorting = exchange.objects.sorting(&list.order)?;
         let among = list
             .bundle
             .as_deref()
-            .map(|path| self.bundles.bundles_under(path))
+            .map(|path| exchange.bundles.bundles_under(path))
             .transpose()?;
-        let mut found = self.sorted_matches(&selectors);
+        let sight = exchange.sight();
+        let mut found = exchange
+            .objects
+            .sorted_matches(&mut exchange.asked.clients, sight, &selectors);
         if list.incomplete {
-            found.extend(self.bundles.staged_matches(&self.objects, &selectors));
+            found.extend(exchange.bundles.staged_matches(&exchange.objects, &selectors));
         }
         if let Some(among) = among {
-            found.retain(|id| among.contains(&self.objects[id].bundle));
+            found.retain(|id| among.contains(&exchange.objects[id].bundle));
         }
-        self.clients.may_ask(client, request)?;
+        exchange.asked.clients.may_ask(client, request)?;
         let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
-        self.clients.weigh_asked(client, bytes)?;
+        exchange.asked.clients.weigh_asked(client, bytes)?;
         let listing = Listing {
             sorting,
             rest: found,
             bytes,
         };
-        self.clients
+        exchange
+            .asked
+            .clients
             .add_pending(client, request, Pending::List(Box::new(listing)))?;
-        fx.reply(client, request, &Reply::Began(self.objects.sequence));
-        if let Some(Pending::List(listing)) = self.clients.get(client).and_then(|state| state.pending.get(&request)) {
+        fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
+        if let Some(Pending::List(listing)) = exchange.asked.clients.pending(client, request) {
             for object in listing.rest.iter() {
-                self.objects[object].watchers += 1;
+                exchange.objects[object].watchers += 1;
             }
         }
-        self.more(client, request, fx);
+        exchange.asked.clients.more(&mut exchange.objects, client, request, fx);
         Ok(())
     }
+}
 
-    pub(in crate::core) fn more(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        if let Some(mut listing) = self.clients.take_listing(client, request) {
-            self.send_page(client, request, &mut listing, fx);
-            self.clients.put_listing(client, request, listing);
+impl ClientTable {
+    pub(in crate::core) fn more(
+        &mut self,
+        objects: &mut ObjectTable,
+        client: u32,
+        request: u64,
+        fx: &mut impl Effects,
+    ) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            objects.send_page(client, request, &mut listing, fx);
+            self.put_listing(client, request, listing);
         }
     }
 
-    fn send_page(&mut self, client: u32, request: u64, listing: &mut Listing, fx: &mut impl Effects) {
+    /// Ends a list early. Its client's request is the caller's to settle.
+    pub(in crate::core) fn drop_list(&mut self, objects: &mut ObjectTable, client: u32, request: u64) {
+        if let Some(mut listing) = self.take_listing(client, request) {
+            self.weigh_asked_no_more(client, listing.bytes);
+            for object in listing.rest.take_all() {
+                objects.unwatch(object);
+            }
+        }
+    }
+}
+
+impl ObjectTable {
+    pub(in crate::core) fn send_page(
+        &mut self,
+        client: u32,
+        request: u64,
+        listing: &mut Listing,
+        fx: &mut impl Effects,
+    ) {
         let mut entries = Vec::new();
         for _ in 0..OBJECTS_PER_PAGE {
-            let Some(id) = listing.rest.next(|a, b| self.objects.compare(&listing.sorting, a, b)) else {
+            let Some(id) = listing.rest.next(|a, b| self.compare(&listing.sorting, a, b)) else {
                 break;
             };
-            let object = &self.objects[id];
+            let object = &self[id];
             let staged = staged_flag(object.sequence);
             let is_in_file = matches!(object.place, Place::File { .. });
             let spilled = if is_in_file { SPILLED } else { 0 };
@@ -83,7 +117,7 @@ impl Core {
             };
             entries.extend_from_slice(head.as_bytes());
             entries.extend_from_slice(&object.record);
-            self.objects.unwatch(id);
+            self.unwatch(id);
             if entries.len() > junctura_wire::frame::BODY_BYTES_MAX / 2 {
                 break;
             }
@@ -96,15 +130,5 @@ impl Core {
                 entries: &entries,
             }),
         );
-    }
-
-    /// Ends a list early. Its client's request is the caller's to settle.
-    pub(in crate::core) fn drop_list(&mut self, client: u32, request: u64) {
-        if let Some(mut listing) = self.clients.take_listing(client, request) {
-            self.clients.weigh_asked_no_more(client, listing.bytes);
-            for object in listing.rest.take_all() {
-                self.objects.unwatch(object);
-            }
-        }
     }
 }

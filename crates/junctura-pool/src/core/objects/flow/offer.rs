@@ -7,13 +7,21 @@ use junctura_wire::fixed::{self, OfferHead};
 
 use crate::Effects;
 use crate::core::clients::client::milliseconds;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::clients::table::ClientTable;
+use crate::core::durability::Durability;
 use crate::core::engine::Core;
+use crate::core::engine::timers::Timers;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::flow::demand_probe::{Declined, not_wanted};
+use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::Shortage;
 use crate::core::memory::spill::Leaving;
 use crate::core::objects::key_table::Filed;
 use crate::core::objects::object::{Keep, Object, Place, State, Until};
 use crate::core::objects::offer::{Content, Examined, Refusal, Taken};
+use crate::core::objects::retention_by_name::RetentionByName;
+use crate::core::objects::table::ObjectTable;
 
 impl Core {
     /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
@@ -27,24 +35,49 @@ impl Core {
         fx: &mut impl Effects,
     ) {
         let waits = self
+            .exchange
+            .asked
             .clients
             .get(client)
             .is_some_and(|state| !state.waiting_offers.is_empty());
         let outcome = if waits {
-            let examined = self.examine(client, content);
-            let shortage = self.memory.stalled.shortage_of(client).unwrap_or(Shortage::Payload);
+            let examined =
+                self.exchange
+                    .asked
+                    .clients
+                    .examine(&self.exchange.objects, &self.exchange.retention, client, content);
+            let shortage = self
+                .exchange
+                .memory
+                .stalled
+                .shortage_of(client)
+                .unwrap_or(Shortage::Payload);
             examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
         } else {
-            self.take_up(client, number, bundle, content, fx)
+            self.exchange.take_up(client, number, bundle, content, fx)
         };
         match outcome {
-            Ok(taken) => self.acknowledge((client, number, bundle), taken, content.head, fx),
+            Ok(taken) => self.exchange.durability.acknowledge(
+                &mut self.exchange.asked,
+                &self.exchange.objects,
+                (client, number, bundle),
+                taken,
+                content.head,
+                fx,
+            ),
             Err(Refusal::Wait(shortage)) => {
-                match self
-                    .clients
-                    .wait_for_memory(&mut self.timers, &mut self.count, client, number, bundle, content)
-                {
-                    Ok(()) => self.stall(client, shortage, fx),
+                match self.exchange.asked.clients.wait_for_memory(
+                    &mut self.exchange.asked.timers,
+                    &mut self.exchange.asked.count,
+                    client,
+                    number,
+                    bundle,
+                    content,
+                ) {
+                    Ok(()) => self
+                        .exchange
+                        .memory
+                        .stall(&self.exchange.asked.timers, client, shortage, fx),
                     Err(error) => self.fail(client, number, &error, fx),
                 }
             }
@@ -52,25 +85,56 @@ impl Core {
         }
     }
 
-    /// An offer is answered; one that is durable, once more when what it made visible is archived.
-    fn acknowledge(
-        &mut self,
-        (client, number, bundle): (u32, u64, Option<u64>),
-        taken: Taken,
-        head: OfferHead,
-        fx: &mut impl Effects,
-    ) {
-        fx.reply(client, number, &Reply::Offered(taken.sequence));
-        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
-            return;
+    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
+        while let Some(offer) = self
+            .exchange
+            .asked
+            .clients
+            .get_mut(client)
+            .and_then(|state| state.waiting_offers.pop_front())
+        {
+            let outcome = match self
+                .exchange
+                .take_up(client, offer.number, offer.bundle, offer.content(), fx)
+            {
+                Ok(taken) => Ok(taken),
+                Err(Refusal::Failed(error)) => Err(error),
+                Err(Refusal::Wait(shortage)) => {
+                    if let Some(state) = self.exchange.asked.clients.get_mut(client) {
+                        state.waiting_offers.push_front(offer);
+                    }
+                    return self
+                        .exchange
+                        .memory
+                        .stall(&self.exchange.asked.timers, client, shortage, fx);
+                }
+            };
+            self.exchange.asked.timers.cancel(client, offer.number);
+            self.exchange.asked.clients.weigh_offer_no_more(client, &offer);
+            match outcome {
+                Ok(taken) => {
+                    self.exchange.durability.acknowledge(
+                        &mut self.exchange.asked,
+                        &self.exchange.objects,
+                        (client, offer.number, offer.bundle),
+                        taken,
+                        offer.head,
+                        fx,
+                    );
+                }
+                Err(error) => self.fail(client, offer.number, &error, fx),
+            }
+            self.exchange
+                .asked
+                .answer_syncs(&mut self.exchange.deferred, client, offer.syncs, fx);
         }
-        match bundle.and_then(|through| self.clients.bundle_of(client, through).ok()) {
-            None => self.await_archive(client, number, taken, fx),
-            Some(bundle) => self.answer_completing((client, number), bundle, 0, fx),
-        }
+        self.exchange.memory.stalled.remove(client);
     }
+}
 
-    fn take_up(
+impl ObjectExchange {
+    pub(in crate::core) fn take_up(
         &mut self,
         client: u32,
         number: u64,
@@ -89,53 +153,17 @@ impl Core {
         taken
     }
 
-    /// Whether an offer is one, whatever else there is in the pool.
-    pub(in crate::core) fn examine(&self, client: u32, content: Content<'_>) -> Result<Examined> {
-        let Content { head, record, inline } = content;
-        let number = head.schema.get();
-        let identity = self.objects.identify(number, record)?;
-        check_length(head.length.get(), self.config.limits.payload_bytes)?;
-        if head.flags.get() & fixed::INLINE != 0 {
-            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
-        }
-        let keep = self.keep(client, &head, RecordRef::trusted(record))?;
-        Ok(Examined { identity, keep })
-    }
-
-    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
-    fn keep(&self, client: u32, head: &OfferHead, record: RecordRef<'_>) -> Result<Keep> {
-        let (flags, given) = (head.flags.get(), head.releases.get());
-        if flags & fixed::DEFAULT_RETENTION != 0 {
-            let retention = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
-            Ok(self.retention.keep(retention))
-        } else if flags & fixed::FOR_A_TIME != 0 {
-            if given == 0 {
-                return Err(Error::new(
-                    Code::InvalidArgument,
-                    "retention",
-                    "for no time: nobody could get it",
-                ));
-            }
-            Ok(Keep::For(milliseconds(u64::from(given))))
-        } else if flags & fixed::TOGETHER != 0 {
-            Ok(Keep::Together)
-        } else if flags & fixed::BY_CONSUMERS != 0 {
-            self.clients.consumers_of(client, given).map(Keep::ReleasedBy)
-        } else if given == 0 {
-            Ok(Keep::UntilWithdrawn)
-        } else {
-            Ok(Keep::Released(given))
-        }
-    }
-
     /// Makes an object visible, or says why not; when it fails, nothing has changed.
-    fn publish(
+    pub(in crate::core) fn publish(
         &mut self,
         client: u32,
         content: Content<'_>,
         fx: &mut impl Effects,
     ) -> std::result::Result<Taken, Refusal> {
-        let examined = self.examine(client, content)?;
+        let examined = self
+            .asked
+            .clients
+            .examine(&self.objects, &self.retention, client, content)?;
         if examined.keep == Keep::Together {
             let cause = "only what is in a bundle can stay as long as the others of it";
             return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
@@ -147,13 +175,13 @@ impl Core {
             self.bundles.refuse_second(&self.objects, identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
-        if head.flags.get() & fixed::IF_WANTED != 0 && self.interests.count_wanting(schema, record) == 0 {
+        if head.flags.get() & fixed::IF_WANTED != 0 && self.asked.interests.count_wanting(schema, record) == 0 {
             let declined = Declined { schema, record, length };
             self.decline(client, identity, declined, fx);
             return Err(not_wanted(&self.objects.key_text(schema, record)).into());
         }
         self.objects.may_hold_another_object()?;
-        if !self.interests.may_be_owed(schema, record) {
+        if !self.asked.interests.may_be_owed(schema, record) {
             return Err(Refusal::Wait(Shortage::Owed));
         }
         let place = self
@@ -166,15 +194,185 @@ impl Core {
         }
         self.objects.sequence += 1;
         let sequence = self.objects.sequence;
-        let id = self.insert_object(client, content, &examined, place, State::Visible);
+        let id = self
+            .objects
+            .insert_object(&mut self.retention, client, content, &examined, place, State::Visible);
         self.objects[id].sequence = sequence;
         self.appear(id, examined.keep, fx);
         Ok(Taken { object: id, sequence })
     }
 
+    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
+        let object = &self.objects[id];
+        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
+        self.objects.file_key(key, id);
+        match keep {
+            Keep::For(time) => self
+                .objects
+                .expire_at(self.asked.timers.now.saturating_add(time), id, sequence),
+            Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
+            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
+        }
+        self.objects.unindexed.push_back((id, sequence));
+        self.asked.count.offered += 1;
+        self.asked.count.offered_bytes += length;
+        self.asked.count.visible += 1;
+        self.asked.count.visible_bytes += length;
+        if let Some(state) = self.asked.clients.get_mut(client) {
+            state.offered += 1;
+        }
+        self.announce(id, fx);
+        self.memory.may_be_spilled(&mut self.objects, id);
+    }
+
+    /// Who wants the new object gets it.
+    pub(in crate::core) fn announce(&mut self, id: u32, fx: &mut impl Effects) {
+        let mut matched = std::mem::take(&mut self.asked.interests.matched);
+        matched.clear();
+        let object = &self.objects[id];
+        let schema = usize::from(object.schema);
+        self.asked.interests.matching[schema].matches(object.record(), &mut matched);
+        // A requirement is owed the object before anything is delivered through it.
+        if !self.asked.interests.requirements.is_empty() {
+            let mut others = 0;
+            for at in 0..matched.len() {
+                let interest = matched[at];
+                if self.asked.interests.requirement_ref(interest).is_some() {
+                    self.requirement_meets(interest, id, fx);
+                } else {
+                    matched[others] = interest;
+                    others += 1;
+                }
+            }
+            matched.truncate(others);
+        }
+        for &interest in &matched {
+            self.satisfy(interest, id, events::OFFERED, fx);
+        }
+        self.asked.interests.matched = matched;
+    }
+
+    /// A newer version of the same key takes the place of `earlier`.
+    pub(in crate::core) fn supersede(&mut self, earlier: Filed, fx: &mut impl Effects) {
+        let earlier = match earlier {
+            Filed::Object(id) => id,
+            Filed::Tombstone(id) => {
+                self.objects.dig_up(id);
+                return;
+            }
+        };
+        self.hide(earlier, State::Superseded);
+        let object = &self.objects[earlier];
+        if object.owed > 0 {
+            self.objects.superseded.insert((object.key, earlier));
+        }
+        self.asked.count.superseded += 1;
+        self.asked.tell_about_removal(&self.objects, earlier, fx);
+        let key = self.objects[earlier].key;
+        self.objects.unfile_key(key, Filed::Object(earlier));
+        self.drop_superseded_claims(earlier);
+        self.settle(earlier, fx);
+    }
+
+    pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
+        let Some(state) = self.asked.clients.get_mut(client) else {
+            return;
+        };
+        let waiting = &mut state.waiting_offers;
+        let Some(at) = waiting.iter().position(|offer| offer.number == number) else {
+            return;
+        };
+        let Some(offer) = waiting.remove(at) else { return };
+        self.asked.clients.weigh_offer_no_more(client, &offer);
+        let error = self.pool_full(offer.inline.len() as u64);
+        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        self.asked
+            .pass_syncs_on(&mut self.deferred, client, at, offer.syncs, fx);
+        self.memory.came_free = true;
+    }
+}
+
+impl Durability {
+    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    pub(in crate::core) fn acknowledge(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &ObjectTable,
+        (client, number, bundle): (u32, u64, Option<u64>),
+        taken: Taken,
+        head: OfferHead,
+        fx: &mut impl Effects,
+    ) {
+        fx.reply(client, number, &Reply::Offered(taken.sequence));
+        if head.flags.get() & fixed::DURABLE == 0 || taken.sequence == 0 {
+            return;
+        }
+        match bundle.and_then(|through| asked.clients.bundle_of(client, through).ok()) {
+            None => self.await_archive(asked, objects, client, number, taken, fx),
+            Some(bundle) => self.answer_completing(asked, (client, number), bundle, 0, fx),
+        }
+    }
+}
+
+impl ClientTable {
+    /// Whether an offer is one, whatever else there is in the pool.
+    pub(in crate::core) fn examine(
+        &self,
+        objects: &ObjectTable,
+        retention: &RetentionByName,
+        client: u32,
+        content: Content<'_>,
+    ) -> Result<Examined> {
+        let Content { head, record, inline } = content;
+        let number = head.schema.get();
+        let identity = objects.identify(number, record)?;
+        check_length(head.length.get(), self.config.limits.payload_bytes)?;
+        if head.flags.get() & fixed::INLINE != 0 {
+            check_length(inline.len() as u64, self.config.inline_bytes_max)?;
+        }
+        let keep = self.keep(retention, client, &head, RecordRef::trusted(record))?;
+        Ok(Examined { identity, keep })
+    }
+
+    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    pub(in crate::core) fn keep(
+        &self,
+        retention: &RetentionByName,
+        client: u32,
+        head: &OfferHead,
+        record: RecordRef<'_>,
+    ) -> Result<Keep> {
+        let (flags, given) = (head.flags.get(), head.releases.get());
+        if flags & fixed::DEFAULT_RETENTION != 0 {
+            let usual = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
+            Ok(retention.keep(usual))
+        } else if flags & fixed::FOR_A_TIME != 0 {
+            if given == 0 {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    "retention",
+                    "for no time: nobody could get it",
+                ));
+            }
+            Ok(Keep::For(milliseconds(u64::from(given))))
+        } else if flags & fixed::TOGETHER != 0 {
+            Ok(Keep::Together)
+        } else if flags & fixed::BY_CONSUMERS != 0 {
+            self.consumers_of(client, given).map(Keep::ReleasedBy)
+        } else if given == 0 {
+            Ok(Keep::UntilWithdrawn)
+        } else {
+            Ok(Keep::Released(given))
+        }
+    }
+}
+
+impl ObjectTable {
     /// Puts an object into the table; nobody sees it yet.
     pub(in crate::core) fn insert_object(
         &mut self,
+        retention: &mut RetentionByName,
         client: u32,
         Content { head, record, inline }: Content<'_>,
         examined: &Examined,
@@ -182,7 +380,7 @@ impl Core {
         state: State,
     ) -> u32 {
         let flags = head.flags.get();
-        let id = self.objects.table.insert(Object {
+        let id = self.table.insert(Object {
             key: examined.identity.key,
             dataset: examined.identity.dataset,
             sequence: 0,
@@ -208,141 +406,24 @@ impl Core {
         }) as u32;
         // Only now: what was written on the way to other places would have to arrive there before the object could move to
         // its own.
-        self.objects.weigh_object(record);
-        let object = &mut self.objects.table[id as usize];
-        object.record = self.objects.spare.filled(record);
-        object.inline = self.objects.spare.filled(inline);
+        self.weigh_object(record);
+        let object = &mut self.table[id as usize];
+        object.record = self.spare.filled(record);
+        object.inline = self.spare.filled(inline);
         if let Keep::ReleasedBy(consumers) = examined.keep {
-            self.retention.hold(consumers);
+            retention.hold(consumers);
         }
-        self.objects.index_some();
+        self.index_some();
         id
     }
+}
 
-    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
-    pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
-        let object = &self.objects[id];
-        let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
-        self.objects.file_key(key, id);
-        match keep {
-            Keep::For(time) => self
-                .objects
-                .expire_at(self.timers.now.saturating_add(time), id, sequence),
-            Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
-            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
-        }
-        self.objects.unindexed.push_back((id, sequence));
-        self.count.offered += 1;
-        self.count.offered_bytes += length;
-        self.count.visible += 1;
-        self.count.visible_bytes += length;
-        if let Some(state) = self.clients.get_mut(client) {
-            state.offered += 1;
-        }
-        self.announce(id, fx);
-        self.memory.may_be_spilled(&mut self.objects, id);
-    }
-
-    /// Who wants the new object gets it.
-    fn announce(&mut self, id: u32, fx: &mut impl Effects) {
-        let mut matched = std::mem::take(&mut self.interests.matched);
-        matched.clear();
-        let object = &self.objects[id];
-        let schema = usize::from(object.schema);
-        self.interests.matching[schema].matches(object.record(), &mut matched);
-        // A requirement is owed the object before anything is delivered through it.
-        if !self.interests.requirements.is_empty() {
-            let mut others = 0;
-            for at in 0..matched.len() {
-                let interest = matched[at];
-                if self.interests.requirement_ref(interest).is_some() {
-                    self.requirement_meets(interest, id, fx);
-                } else {
-                    matched[others] = interest;
-                    others += 1;
-                }
-            }
-            matched.truncate(others);
-        }
-        for &interest in &matched {
-            self.satisfy(interest, id, events::OFFERED, fx);
-        }
-        self.interests.matched = matched;
-    }
-
-    /// A newer version of the same key takes the place of `earlier`.
-    pub(in crate::core) fn supersede(&mut self, earlier: Filed, fx: &mut impl Effects) {
-        let earlier = match earlier {
-            Filed::Object(id) => id,
-            Filed::Tombstone(id) => {
-                self.objects.dig_up(id);
-                return;
-            }
-        };
-        self.hide(earlier, State::Superseded);
-        let object = &self.objects[earlier];
-        if object.owed > 0 {
-            self.objects.superseded.insert((object.key, earlier));
-        }
-        self.count.superseded += 1;
-        self.tell_about_removal(earlier, fx);
-        let key = self.objects[earlier].key;
-        self.objects.unfile_key(key, Filed::Object(earlier));
-        self.drop_superseded_claims(earlier);
-        self.settle(earlier, fx);
-    }
-
+impl PayloadMemory {
     /// The first waiting offer of a client waits for this.
-    fn stall(&mut self, client: u32, shortage: Shortage, fx: &mut impl Effects) {
-        if self.memory.stalled.note(client, shortage) && shortage == Shortage::Payload {
-            self.memory.recall_empty_segments(&self.timers, fx);
+    pub(in crate::core) fn stall(&mut self, timers: &Timers, client: u32, shortage: Shortage, fx: &mut impl Effects) {
+        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
+            self.recall_empty_segments(timers, fx);
         }
-    }
-
-    pub(in crate::core) fn offer_timed_out(&mut self, client: u32, number: u64, fx: &mut impl Effects) {
-        let Some(state) = self.clients.get_mut(client) else {
-            return;
-        };
-        let waiting = &mut state.waiting_offers;
-        let Some(at) = waiting.iter().position(|offer| offer.number == number) else {
-            return;
-        };
-        let Some(offer) = waiting.remove(at) else { return };
-        self.clients.weigh_offer_no_more(client, &offer);
-        let error = self.pool_full(offer.inline.len() as u64);
-        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
-        self.pass_syncs_on(client, at, offer.syncs, fx);
-        self.memory.came_free = true;
-    }
-
-    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
-    pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
-        while let Some(offer) = self
-            .clients
-            .get_mut(client)
-            .and_then(|state| state.waiting_offers.pop_front())
-        {
-            let outcome = match self.take_up(client, offer.number, offer.bundle, offer.content(), fx) {
-                Ok(taken) => Ok(taken),
-                Err(Refusal::Failed(error)) => Err(error),
-                Err(Refusal::Wait(shortage)) => {
-                    if let Some(state) = self.clients.get_mut(client) {
-                        state.waiting_offers.push_front(offer);
-                    }
-                    return self.stall(client, shortage, fx);
-                }
-            };
-            self.timers.cancel(client, offer.number);
-            self.clients.weigh_offer_no_more(client, &offer);
-            match outcome {
-                Ok(taken) => {
-                    self.acknowledge((client, offer.number, offer.bundle), taken, offer.head, fx);
-                }
-                Err(error) => self.fail(client, offer.number, &error, fx),
-            }
-            self.answer_syncs(client, offer.syncs, fx);
-        }
-        self.memory.stalled.remove(client);
     }
 }
 

@@ -1,18 +1,18 @@
 //! Removal of objects: from the listing, from memory, and from the table.
 
 use crate::Effects;
-use crate::core::engine::Core;
+use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{State, Until, Why};
 
-impl Core {
+impl ObjectExchange {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
     /// holds it or is owed it, out of mind when no reader has yet to be told.
     pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id) else {
             return;
         };
-        if object.owed > 0 && self.interests.may_charge() && !object.is_kept_by_retention() {
-            self.interests.charge(&self.objects, id);
+        if object.owed > 0 && self.asked.interests.may_charge() && !object.is_kept_by_retention() {
+            self.asked.interests.charge(&self.objects, id);
         }
         let object = &self.objects[id];
         if object.is_visible() && !object.is_retained() {
@@ -22,7 +22,7 @@ impl Core {
             self.memory.may_be_spare(&mut self.objects, id);
         } else if object.holders == 0 {
             self.memory
-                .free_payload(&mut self.objects, &mut self.clients, &self.timers, id, fx);
+                .free_payload(&mut self.objects, &mut self.asked.clients, &self.asked.timers, id, fx);
             self.objects.forget_if_unneeded(id);
         }
     }
@@ -30,15 +30,15 @@ impl Core {
     /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
     pub(in crate::core) fn remove(&mut self, id: u32, why: Why, fx: &mut impl Effects) {
         self.hide(id, State::Gone(why));
-        self.tell_about_removal(id, fx);
+        self.asked.tell_about_removal(&self.objects, id, fx);
         if self.objects[id].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
-        self.objects.bury(self.timers.now, id, why);
+        self.objects.bury(self.asked.timers.now, id, why);
         match why {
-            Why::Withdrawn => self.count.withdrawn += 1,
-            Why::Expired => self.count.expired += 1,
-            Why::Archived => self.count.dropped_archived += 1,
+            Why::Withdrawn => self.asked.count.withdrawn += 1,
+            Why::Expired => self.asked.count.expired += 1,
+            Why::Archived => self.asked.count.dropped_archived += 1,
         }
         self.settle(id, fx);
     }
@@ -48,8 +48,8 @@ impl Core {
         let object = &mut self.objects[id];
         object.state = state;
         object.departs = None;
-        self.count.visible -= 1;
-        self.count.visible_bytes -= object.length;
+        self.asked.count.visible -= 1;
+        self.asked.count.visible_bytes -= object.length;
         self.objects.unindex(id);
         let object = &self.objects[id];
         let (until, bundle) = (object.until, object.bundle);
@@ -60,7 +60,7 @@ impl Core {
         }
         if bundle > 0 {
             self.bundles
-                .one_fewer_of(&self.objects, &self.timers, bundle, id, until == Until::Together);
+                .one_fewer_of(&self.objects, &self.asked.timers, bundle, id, until == Until::Together);
         }
     }
 }

@@ -8,12 +8,17 @@ use junctura_wire::body::{Failure, Target, Withdraw};
 
 use crate::Effects;
 use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredWork;
 use crate::core::deferred::Part;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Timer;
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::Aim;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::object::{Object, State, Why};
+use crate::core::objects::table::ObjectTable;
+use crate::core::objects::withdrawals::Withdrawals;
 use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
 
 impl Core {
@@ -24,16 +29,17 @@ impl Core {
         withdraw: &Withdraw<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Aim::Key { identity, text, .. } = self.aim(&withdraw.target)? else {
+        let exchange = &mut self.exchange;
+        let Aim::Key { identity, text, .. } = exchange.asked.interests.aim(&withdraw.target)? else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
                 "takes a key; withdraw-all takes a selector",
             ));
         };
-        self.see_off_key(identity, fx);
-        let mut objects = self.objects.kept_versions(identity);
-        match self.objects.look_up(identity, &text) {
+        exchange.see_off_key(identity, fx);
+        let mut objects = exchange.objects.kept_versions(identity);
+        match exchange.objects.look_up(identity, &text) {
             Ok(newest) => objects.extend(newest),
             Err(gone) if objects.is_empty() => return Err(gone),
             Err(_) => {}
@@ -41,7 +47,7 @@ impl Core {
         if objects.is_empty() {
             return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
         }
-        self.take_out(client, request, objects, withdraw, fx)
+        exchange.take_out(client, request, objects, withdraw, fx)
     }
 
     pub(in crate::core) fn withdraw_all(
@@ -58,15 +64,99 @@ impl Core {
                 "takes a selector; withdraw takes a key",
             ));
         };
-        let selectors = self.interests.selectors(text)?;
-        let mut objects = self.matches_to_change(&selectors);
+        let selectors = self.exchange.asked.interests.selectors(text)?;
+        let sight = self.exchange.sight();
+        let mut objects = self
+            .exchange
+            .objects
+            .matches_to_change(&mut self.exchange.asked.clients, sight, &selectors);
         if objects.len() <= self.config.changed_at_once {
-            objects.sort_unstable_by_key(|&id| self.objects[id].sequence);
+            objects.sort_unstable_by_key(|&id| self.exchange.objects[id].sequence);
         }
-        self.take_out(client, request, objects, withdraw, fx)
+        self.exchange.take_out(client, request, objects, withdraw, fx)
     }
 
-    fn take_out(
+    /// Takes out the next of very many objects. Whether something is left to do.
+    pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
+        // Another one may have its number, where its client has cancelled it or gone.
+        let withdrawal = self.exchange.withdrawals.table.get_mut(id as usize);
+        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
+            return false;
+        };
+        let (force, newest) = (withdrawal.force, withdrawal.newest);
+        let Some(object) = withdrawal.left.pop() else {
+            self.end_parts(id, fx);
+            return false;
+        };
+        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
+        if !self
+            .exchange
+            .objects
+            .was_there(self.exchange.asked.timers.now, object, newest)
+            && !self.exchange.objects.get(object).is_some_and(kept)
+        {
+            return true;
+        }
+        let is_free = force || self.exchange.objects[object].owed == 0;
+        let owed_to = if is_free {
+            Vec::new()
+        } else {
+            self.exchange.asked.blockers(&self.exchange.objects, object)
+        };
+        let is_free = owed_to.is_empty();
+        if let Some(withdrawal) = self.exchange.withdrawals.table.get_mut(id as usize) {
+            if is_free {
+                withdrawal.done += 1;
+            } else {
+                withdrawal.waits.insert(object, owed_to);
+            }
+        }
+        if is_free {
+            self.exchange.take_one_out(object, fx);
+        } else {
+            self.exchange.objects[object].watchers += 1;
+            self.exchange
+                .withdrawals
+                .by_object
+                .entry(object)
+                .or_default()
+                .insert(id);
+        }
+        true
+    }
+
+    /// All of very many objects were looked at.
+    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
+        let Some(withdrawal) = self.exchange.withdrawals.table.get(id as usize) else {
+            return;
+        };
+        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
+        if withdrawal.waits.is_empty() {
+            self.exchange.withdrawals.table.try_remove(id as usize);
+            self.exchange.asked.settle(client, request);
+            fx.reply(client, request, &Reply::Done(done));
+        } else if withdrawal.timeout_ms == Some(0) {
+            let error = self.exchange.asked.still_wanted(&self.exchange.objects, withdrawal);
+            self.exchange
+                .withdrawals
+                .drop_withdrawal(&mut self.exchange.objects, id);
+            self.exchange.asked.settle(client, request);
+            self.fail(client, request, &error, fx);
+        } else if let Some(timeout) = withdrawal.timeout_ms {
+            let at = withdrawal
+                .began
+                .saturating_add(milliseconds(timeout))
+                .max(self.exchange.asked.timers.now);
+            self.exchange
+                .asked
+                .timers
+                .set(at, client, request, Timer::Withdrawal(id));
+        }
+    }
+}
+
+impl ObjectExchange {
+    pub(in crate::core) fn take_out(
         &mut self,
         client: u32,
         request: u64,
@@ -83,16 +173,22 @@ impl Core {
             newest: self.objects.sequence,
             force: how.force,
             timeout_ms: how.timeout_ms,
-            began: self.timers.now,
+            began: self.asked.timers.now,
         };
         if objects.len() > self.config.changed_at_once {
             withdrawal.left = objects;
-            return self.take_out_in_parts(withdrawal);
+            return self
+                .withdrawals
+                .take_out_in_parts(&mut self.asked, &mut self.deferred, withdrawal);
         }
         let mut free = Vec::new();
         for object in objects {
             let is_free = how.force || self.objects[object].owed == 0;
-            let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
+            let owed_to = if is_free {
+                Vec::new()
+            } else {
+                self.asked.blockers(&self.objects, object)
+            };
             if owed_to.is_empty() {
                 free.push(object);
             } else {
@@ -102,7 +198,7 @@ impl Core {
         let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
         if waits {
             // Before anything is taken out.
-            self.clients.may_ask(client, request)?;
+            self.asked.clients.may_ask(client, request)?;
         }
         for object in free {
             self.take_out_in_turn(object, fx);
@@ -113,93 +209,26 @@ impl Core {
             return Ok(());
         }
         if how.timeout_ms == Some(0) {
-            return Err(self.still_wanted(&withdrawal));
+            return Err(self.asked.still_wanted(&self.objects, &withdrawal));
         }
         let id = self.withdrawals.table.vacant_key() as u32;
-        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.asked
+            .clients
+            .add_pending(client, request, Pending::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object].watchers += 1;
             self.withdrawals.by_object.entry(object).or_default().insert(id);
         }
         self.withdrawals.table.insert(withdrawal);
         if let Some(timeout) = how.timeout_ms {
-            self.timers.set(
-                self.timers.now.saturating_add(milliseconds(timeout)),
+            self.asked.timers.set(
+                self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
                 Timer::Withdrawal(id),
             );
         }
         Ok(())
-    }
-
-    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
-    fn take_out_in_parts(&mut self, withdrawal: Withdrawal) -> Result<()> {
-        let (client, request) = (withdrawal.client, withdrawal.request);
-        let id = self.withdrawals.table.vacant_key() as u32;
-        self.clients.add_pending(client, request, Pending::Withdrawal(id))?;
-        self.withdrawals.table.insert(withdrawal);
-        self.deferred.go_on_later(Part::TakeOut { id, client, request });
-        Ok(())
-    }
-
-    /// Takes out the next of very many objects. Whether something is left to do.
-    pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
-        // Another one may have its number, where its client has cancelled it or gone.
-        let withdrawal = self.withdrawals.table.get_mut(id as usize);
-        let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
-            return false;
-        };
-        let (force, newest) = (withdrawal.force, withdrawal.newest);
-        let Some(object) = withdrawal.left.pop() else {
-            self.end_parts(id, fx);
-            return false;
-        };
-        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
-        if !self.was_there(object, newest) && !self.objects.get(object).is_some_and(kept) {
-            return true;
-        }
-        let is_free = force || self.objects[object].owed == 0;
-        let owed_to = if is_free { Vec::new() } else { blockers(self, object) };
-        let is_free = owed_to.is_empty();
-        if let Some(withdrawal) = self.withdrawals.table.get_mut(id as usize) {
-            if is_free {
-                withdrawal.done += 1;
-            } else {
-                withdrawal.waits.insert(object, owed_to);
-            }
-        }
-        if is_free {
-            self.take_one_out(object, fx);
-        } else {
-            self.objects[object].watchers += 1;
-            self.withdrawals.by_object.entry(object).or_default().insert(id);
-        }
-        true
-    }
-
-    /// All of very many objects were looked at.
-    fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.table.get(id as usize) else {
-            return;
-        };
-        let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
-        if withdrawal.waits.is_empty() {
-            self.withdrawals.table.try_remove(id as usize);
-            self.clients.settle_pending(&mut self.timers, client, request);
-            fx.reply(client, request, &Reply::Done(done));
-        } else if withdrawal.timeout_ms == Some(0) {
-            let error = self.still_wanted(withdrawal);
-            self.withdrawals.drop_withdrawal(&mut self.objects, id);
-            self.clients.settle_pending(&mut self.timers, client, request);
-            self.fail(client, request, &error, fx);
-        } else if let Some(timeout) = withdrawal.timeout_ms {
-            let at = withdrawal
-                .began
-                .saturating_add(milliseconds(timeout))
-                .max(self.timers.now);
-            self.timers.set(at, client, request, Timer::Withdrawal(id));
-        }
     }
 
     pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
@@ -221,7 +250,7 @@ impl Core {
         }
     }
 
-    fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_up_withdrawal(&mut self, id: usize, object: u32, fx: &mut impl Effects) {
         let waits = self
             .withdrawals
             .table
@@ -231,9 +260,10 @@ impl Core {
             return;
         };
         blockers.retain(|&blocker| {
-            self.interests
+            self.asked
+                .interests
                 .still(Some(blocker))
-                .is_some_and(|id| self.interests.is_owed(&self.objects, id, object))
+                .is_some_and(|id| self.asked.interests.is_owed(&self.objects, id, object))
         });
         if !blockers.is_empty() {
             if let Some(waits) = self
@@ -256,30 +286,61 @@ impl Core {
         let (client, request, done) = (withdrawal.client, withdrawal.request, withdrawal.done);
         if withdrawal.waits.is_empty() && withdrawal.left.is_empty() {
             self.withdrawals.table.try_remove(id);
-            self.clients.settle_pending(&mut self.timers, client, request);
+            self.asked.settle(client, request);
             self.deferred.answer_in_turn(client, request, done, fx);
         }
         self.objects.unwatch(object);
     }
+}
 
-    pub(in crate::core) fn withdrawal_timed_out(&mut self, id: usize, fx: &mut impl Effects) {
-        let Some(withdrawal) = self.withdrawals.table.get(id) else {
+impl Withdrawals {
+    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
+    pub(in crate::core) fn take_out_in_parts(
+        &mut self,
+        asked: &mut ClientRequests,
+        deferred: &mut DeferredWork,
+        withdrawal: Withdrawal,
+    ) -> Result<()> {
+        let (client, request) = (withdrawal.client, withdrawal.request);
+        let id = self.table.vacant_key() as u32;
+        asked.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        self.table.insert(withdrawal);
+        deferred.go_on_later(Part::TakeOut { id, client, request });
+        Ok(())
+    }
+
+    pub(in crate::core) fn withdrawal_timed_out(
+        &mut self,
+        asked: &mut ClientRequests,
+        objects: &mut ObjectTable,
+        id: usize,
+        fx: &mut impl Effects,
+    ) {
+        let Some(withdrawal) = self.table.get(id) else {
             return;
         };
         let (client, request) = (withdrawal.client, withdrawal.request);
-        let error = self.still_wanted(withdrawal);
-        self.withdrawals.drop_withdrawal(&mut self.objects, id as u32);
-        self.clients.settle_pending(&mut self.timers, client, request);
+        let error = asked.still_wanted(objects, withdrawal);
+        self.drop_withdrawal(objects, id as u32);
+        asked.settle(client, request);
         fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
     }
+}
 
-    fn still_wanted(&self, withdrawal: &Withdrawal) -> Error {
+impl ClientRequests {
+    /// The requirements that are owed an object.
+    fn blockers(&mut self, objects: &ObjectTable, object: u32) -> Vec<InterestId> {
+        let claimants = self.interests.claimants(objects, object);
+        claimants.into_iter().map(|id| self.interests.refer(id)).collect()
+    }
+
+    pub(in crate::core) fn still_wanted(&self, objects: &ObjectTable, withdrawal: &Withdrawal) -> Error {
         let (object, blockers) = withdrawal
             .waits
             .iter()
             .next()
             .map_or((0, &[][..]), |(o, b)| (*o, b.as_slice()));
-        let entry = &self.objects[object];
+        let entry = &objects[object];
         let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
             Some(id) => self.interests.owner_of(&self.clients, id),
             None => "a requirement that has ended and has much to let go".to_owned(),
@@ -296,12 +357,6 @@ impl Core {
             who.join(", "),
             withdrawal.done
         );
-        Error::new(Code::Timeout, self.objects.key_text(entry.schema, &entry.record), cause)
+        Error::new(Code::Timeout, objects.key_text(entry.schema, &entry.record), cause)
     }
-}
-
-/// The requirements that are owed an object.
-fn blockers(core: &mut Core, object: u32) -> Vec<InterestId> {
-    let claimants = core.interests.claimants(&core.objects, object);
-    claimants.into_iter().map(|id| core.interests.refer(id)).collect()
 }

@@ -1,0 +1,47 @@
+//! The exchange of objects between clients: how they come, are given to those who want them, and leave.
+//!
+//! It owns every state that the life of an object depends on, and knows no connections and no end of the pool: requests and time come from
+//! [`Core`](crate::core::Core), which calls it and is never called by it.
+
+use std::sync::Arc;
+
+use junctura_model::Result;
+
+use crate::Config;
+use crate::core::bundles::Bundles;
+use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredWork;
+use crate::core::durability::Durability;
+use crate::core::memory::payload::PayloadMemory;
+use crate::core::objects::retention_by_name::RetentionByName;
+use crate::core::objects::table::ObjectTable;
+use crate::core::objects::withdrawals::Withdrawals;
+
+/// See the module's page.
+pub(in crate::core) struct ObjectExchange {
+    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) asked: ClientRequests,
+    pub(in crate::core) objects: ObjectTable,
+    pub(in crate::core) memory: PayloadMemory,
+    pub(in crate::core) bundles: Bundles,
+    pub(in crate::core) retention: RetentionByName,
+    pub(in crate::core) withdrawals: Withdrawals,
+    pub(in crate::core) durability: Durability,
+    pub(in crate::core) deferred: DeferredWork,
+}
+
+impl ObjectExchange {
+    pub(in crate::core) fn new(config: &Arc<Config>) -> Result<Self> {
+        Ok(Self {
+            config: Arc::clone(config),
+            asked: ClientRequests::new(config),
+            objects: ObjectTable::new(config),
+            memory: PayloadMemory::new(config),
+            bundles: Bundles::new(config),
+            retention: RetentionByName::of_schemas(&config.schemas)?,
+            withdrawals: Withdrawals::default(),
+            durability: Durability::default(),
+            deferred: DeferredWork::default(),
+        })
+    }
+}
