@@ -38,11 +38,11 @@ from grib_messages import on_template, reduced
 import junctura
 from junctura.products import Failed, Field, Made
 from junctura.products.__main__ import main
-from junctura.products._broker import task_messages
 from junctura.products._input.decoding import decode, decodes
 from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
+from junctura.products._tasks import task_messages
 from junctura.products._view import View
 from junctura.products._workers.worker_process import Worker
 

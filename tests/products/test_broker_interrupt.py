@@ -15,7 +15,7 @@ from broker_runs import client, grid_message, offer
 
 import junctura
 from junctura.products.__main__ import _cut, _interruptible
-from junctura.products._broker.task_messages import Job
+from junctura.products._tasks.task_messages import Job
 from junctura.products._workers.crew import Processes
 
 pytestmark = pytest.mark.timeout(120)

@@ -24,12 +24,12 @@ from witness import Witness
 
 import junctura
 from junctura.products import Failed, Made
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import Done
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
 from junctura.products._regrid.grids import Grid, grid
 from junctura.products._regrid.interpolate import to_grid
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import Done
 from junctura.products._workers import worker_process
 from junctura.products._workers.worker_process import Worker
 

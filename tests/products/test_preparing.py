@@ -11,15 +11,15 @@ import pytest
 from broker_runs import BASE, TRUNCATION, broker, grid_message, offer, recipes, spectral_message
 
 import junctura
-from junctura.products._broker import task_messages
 from junctura.products._broker.task_graph import Graph
-from junctura.products._broker.task_messages import Legendre, Task, Weights
 from junctura.products._broker.weights_planner import Preparing, grid_of
 from junctura.products._input.decoding import decode, decodes
 from junctura.products._regrid import legendre, weight_matrices
 from junctura.products._regrid.grids import regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import prepare, to_grid
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import Legendre, Task, Weights
 from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(120)

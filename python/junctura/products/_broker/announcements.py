@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products._broker.task_messages import BROKER
+from junctura.products._tasks.task_messages import BROKER
 
 SCHEMA = "free"
 # Products do not wait for a pool that is full.

@@ -24,12 +24,10 @@ from typing import TYPE_CHECKING, Any
 import junctura
 from junctura._progress import counted
 from junctura.errors import Closed, Disconnected, InvalidArgument
-from junctura.products._broker import task_messages
 from junctura.products._broker.announcements import Announcer
 from junctura.products._broker.output_locks import Claims
 from junctura.products._broker.run_report import Failed, Made, Report, Waits
 from junctura.products._broker.task_graph import Graph, Product, Ready
-from junctura.products._broker.task_messages import Done, Job, Task, Weights
 from junctura.products._broker.task_queue import Desk
 from junctura.products._broker.weights_planner import Preparing
 from junctura.products._input.field_source import opened
@@ -40,6 +38,8 @@ from junctura.products._input.queries import Questions
 from junctura.products._outputs._place import clear, size
 from junctura.products._recipe.definitions import UNKNOWN, Recipe, Wanted
 from junctura.products._recipe.mars_words import Key, differing
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import Done, Job, Task, Weights
 from junctura.products._workers.crew import Crew, Processes, automatic, pool_bytes
 from junctura.products._workers.make_product import is_named, is_quick, is_there, patience_s
 

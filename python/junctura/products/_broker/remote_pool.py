@@ -16,7 +16,7 @@ from pathlib import Path
 import junctura
 from junctura import _limits
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
+from junctura.products._tasks import task_messages
 
 _ENDING_S = 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from junctura.products._broker.task_messages import Done, Task
+from junctura.products._tasks.task_messages import Done, Task
 from junctura.products._workers.crew import Crew
 
 

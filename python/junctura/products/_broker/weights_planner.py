@@ -19,13 +19,13 @@ import junctura
 from junctura._grib import checked_messages
 from junctura._xarray.label_attributes import needed
 from junctura.products._broker.task_graph import Graph, Node
-from junctura.products._broker.task_messages import Legendre, Weights
 from junctura.products._input import decoding
 from junctura.products._operations import Crop, Method, Operation, ToGrid, Winds
 from junctura.products._regrid.grids import Grid, Spectral
 from junctura.products._regrid.grids import grid as named
 from junctura.products._regrid.interpolate import is_part, quantity_of
 from junctura.products._regrid.weight_matrices import Quantity, kept_as, path_of
+from junctura.products._tasks.task_messages import Legendre, Weights
 
 # Fields that agree in these are taken to be on one grid. Where they are not, a worker makes what it needs.
 _KIND = ("class", "expver", "stream", "type", "levtype", "domain", "origin", "model", "param", "grid", "dtype")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import junctura
-from junctura.products._broker.task_messages import BROKER, WORKER
+from junctura.products._tasks.task_messages import BROKER, WORKER
 
 # So long after the last progress it says what it waits for.
 SAY_S = 3.0

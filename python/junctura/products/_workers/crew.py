@@ -26,11 +26,11 @@ import junctura
 from junctura import _limits
 from junctura._limits import ONE_THREAD
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import Done, Job, Task
 from junctura.products._input.queries import take_all
 from junctura.products._operations._places import ToGrid
 from junctura.products._recipe.definitions import Recipe
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import Done, Job, Task
 
 # Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import junctura
 from junctura._xarray.label_attributes import needed
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
 from junctura.products._broker.remote_pool import Served
-from junctura.products._broker.task_messages import Done, Job, Task
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import Done, Job, Task
 from junctura.products._workers.crew import Crew
 from junctura.products._workers.dask_worker import Place, do
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import junctura
 from junctura.errors import Conflict, Corrupt, Error, Io, Unavailable
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import WORKER, Job, Task
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import WORKER, Job, Task
 from junctura.products._workers.worker_process import Worker
 
 # One task at a time, of all brokers.

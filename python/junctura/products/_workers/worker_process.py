@@ -18,9 +18,7 @@ from pathlib import Path
 
 import junctura
 from junctura._limits import peak_bytes
-from junctura.products._broker import task_messages
 from junctura.products._broker.task_graph import Graph
-from junctura.products._broker.task_messages import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
 from junctura.products._broker.weights_planner import grid_of
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decodes, field_of
@@ -29,6 +27,8 @@ from junctura.products._operations._places import as_grid
 from junctura.products._recipe.mars_words import canonical, selectors
 from junctura.products._regrid.harmonics import warm
 from junctura.products._regrid.interpolate import prepare
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.task_messages import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
 from junctura.products._workers.make_product import Transforms, make
 
 
