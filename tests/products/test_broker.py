@@ -42,7 +42,10 @@ from junctura.products._input.decoding import decode, decodes
 from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
-from junctura.products._tasks import task_messages
+from junctura.products._tasks import shared_arrays
+from junctura.products._tasks.codec import write_order
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
 from junctura.products._view import View
 from junctura.products._workers.worker_process import Worker
 
@@ -231,20 +234,20 @@ def test_a_task_that_ends_every_worker_is_given_up(
 ) -> None:
     """Each that gets it after another one died says so before it begins, and that those may have decoded its input."""
     offer_plain(pool, 0)
-    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
-    said: list[task_messages.Done] = []
+    task = TaskOrder(5, DecodeInput(0, pool.list("")[0].key, nodes=(0,), keep=(0,)))
+    said: list[TaskAnswer] = []
     with junctura.Pool(schema="free") as own:
-        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
-        own.offer(task_messages.write(task), name="task/5", kind="task")
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(write_order(task), name="task/5", kind="task")
         monkeypatch.setattr(worker, "_answer", said.append)
         for turn in (worker.do, worker.do_again, worker.do_again, worker.do_again):
             turn(task)
         worker.close()
     cause = "3 workers ended while they had it"
-    assert [(done.kept, done.failed, done.decodes) for done in said] == [
-        *(((0,), {}, decoded) for decoded in (1, 2, 3)),
-        ((), {0: cause}, 3),
-    ]
+    results = [answer.result for answer in said]
+    assert all(isinstance(one, InputDecoded) and (one.kept, one.failed) == ((0,), {}) for one in results[:3])
+    assert results[3] == TaskFailed(cause)
+    assert [answer.usage.decodes for answer in said] == [1, 2, 3, 3]
 
 
 @pytest.mark.parametrize("there", [["task/5", "done/5"], []], ids=["answered", "answered, and that was read"])
@@ -252,11 +255,11 @@ def test_what_somebody_had_done_who_died_is_not_done_again(
     tmp_path: Path, pool: junctura.Pool, there: list[str]
 ) -> None:
     offer_plain(pool, 0)
-    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    task = TaskOrder(5, DecodeInput(0, pool.list("")[0].key, nodes=(0,), keep=(0,)))
     with junctura.Pool(schema="free") as own:
         for name in there:
             own.offer(b"", name=name, kind=name.partition("/")[0])
-        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
         before = decodes()
         worker.do_again(task)
         assert sorted(str(one.attributes["name"]) for one in own.list("")) == sorted(there)
@@ -472,17 +475,17 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
         values = np.arange(1.0 * TARGET.size).reshape(TARGET.shape)
         one = Field(values, TARGET, {"param": "t", "step": 6, "places": ["a"]}, "K")
         two = Field(values + 1, TARGET, {"param": "u"}, "m s**-1")
-        task_messages.keep(pool, 7, [one, two])
-        task_messages.keep(pool, 7, [one, two])
-        kept = task_messages.kept(pool, 7)
-        task_messages.free(pool, [7])
+        shared_arrays.keep(pool, 7, [one, two])
+        shared_arrays.keep(pool, 7, [one, two])
+        kept = shared_arrays.kept(pool, 7)
+        shared_arrays.free(pool, [7])
         assert pool.list("") == []
-        task_messages.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
+        shared_arrays.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
         for made, field in zip(kept, (one, two), strict=True):
             np.testing.assert_array_equal(made.values, field.values)
             assert (made.on, made.units, made.attributes) == (field.on, field.units, field.attributes)
         with pytest.raises(junctura.Error):
-            task_messages.kept(pool, 7)
+            shared_arrays.kept(pool, 7)
 
 
 def test_recipes_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from broker_runs import client, grid_message, offer
 
 import junctura
 from junctura.products.__main__ import _cut, _interruptible
-from junctura.products._tasks.task_messages import Job
+from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._workers.crew import Processes
 
 pytestmark = pytest.mark.timeout(120)
@@ -25,7 +25,7 @@ product: plain
 from: {param: t, levelist: 850, step: 0/6}
 to: {format: grib2, name: "plain_{step}.grib2"}
 """
-NOTHING = Job([], "unix:nowhere", None, "")
+NOTHING = BrokerJob([], "unix:nowhere", None, "")
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["in words", "as JSON"])

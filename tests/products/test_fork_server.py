@@ -20,7 +20,7 @@ from junctura.products._map import ink, sampling
 from junctura.products._map.picture import picture
 from junctura.products._map.ranges import prepare
 from junctura.products._outputs import Output
-from junctura.products._tasks.task_messages import Job
+from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._workers import fork_server
 from junctura.products._workers.cache import Bounded
 from junctura.products._workers.crew import Processes, described, libraries
@@ -32,7 +32,7 @@ product: plain
 from: {param: t, levelist: 850, step: 0/6}
 to: {format: grib2, name: "plain_{step}.grib2"}
 """
-NOTHING = Job([], "unix:nowhere", None, "")
+NOTHING = BrokerJob([], "unix:nowhere", None, "")
 
 
 def _parent(pid: int) -> int:
@@ -66,7 +66,7 @@ def test_what_is_loaded_starts_no_thread_and_opens_no_file(tmp_path: Path) -> No
     """A lock that another thread holds would stay locked in all workers."""
     made = [STEPS.replace("grib2", form) for form in ("grib2", "netcdf", "zarr")]
     made.append(f"{STEPS}do: [grid: 1/1]\n")
-    job = Job([one for text in made for one in recipes(tmp_path, text)], "unix:nowhere", None, "")
+    job = BrokerJob([one for text in made for one in recipes(tmp_path, text)], "unix:nowhere", None, "")
     with Processes(1, 1 << 20) as crew:
         crew.begin(job)
         (worker,) = _started(crew, 1)

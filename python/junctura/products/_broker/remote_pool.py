@@ -21,7 +21,7 @@ from junctura.products._tasks import task_messages
 _ENDING_S = 10
 
 
-class Served:
+class ServedPool:
     """A pool at a port of this machine, for whoever has the token.
 
     Parameters

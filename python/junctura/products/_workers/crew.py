@@ -30,7 +30,9 @@ from junctura.products._input.queries import take_all
 from junctura.products._operations._places import ToGrid
 from junctura.products._recipe.definitions import Recipe
 from junctura.products._tasks import task_messages
-from junctura.products._tasks.task_messages import Done, Job, Task
+from junctura.products._tasks.codec import read_answer, write_order
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
 
 # Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
@@ -203,16 +205,16 @@ class Crew(abc.ABC):
         # Tasks whose answers have been read, and lie in the pool still.
         self._answered: list[int] = []
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: BrokerJob) -> None:
         """From now on tasks may be given."""
         self._answers = self.pool.follow("kind=done")
         self.pool.offer(task_messages.write_job(job), name="job", kind="job")
 
     @abc.abstractmethod
-    def give(self, task: Task, due: float) -> None:
+    def give(self, order: TaskOrder, due: float) -> None:
         """Has a task done; of those that wait the one that is due first goes first."""
 
-    def take(self, each: Callable[[Done], None]) -> int:
+    def take(self, each: Callable[[TaskAnswer], None]) -> int:
         """Takes what has come of tasks, which are forgotten some time later; returns how many those were.
 
         Raises
@@ -224,9 +226,9 @@ class Crew(abc.ABC):
 
         def read(obj: junctura.Object) -> None:
             with obj:
-                done = task_messages.read_done(bytes(obj))
-            each(done)
-            self._took(done.number)
+                answer = read_answer(bytes(obj))
+            each(answer)
+            self._took(answer.number)
 
         assert self._answers is not None
         count, has_ended = take_all(self._answers, read)
@@ -303,16 +305,16 @@ class Processes(Crew):
         """Takes a fork server that was told already what to load."""
         self._fork_server = fork_server
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: BrokerJob) -> None:
         self.pool.require("kind=task", name=task_messages.GROUP, group=True)
         super().begin(job)
         self._recipes = job.recipes
         self._start()
 
-    def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
-        self.pool.offer(task_messages.write(task), name=f"task/{task.number}", kind="task")
+    def give(self, order: TaskOrder, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
+        self.pool.offer(write_order(order), name=f"task/{order.number}", kind="task")
 
-    def take(self, each: Callable[[Done], None]) -> int:
+    def take(self, each: Callable[[TaskAnswer], None]) -> int:
         count = super().take(each)
         if count:
             self._in_a_row = 0
