@@ -190,6 +190,8 @@ class World:
         pairs = {task.pair for task in tasks if isinstance(task, PairWinds)}
         assert pairs == {node.number for node in graph.nodes if node.is_pair and node.pair_state is PairState.MAKING}
         named = {task.product for task in tasks if isinstance(task, MakeProduct)}
+        assert graph.left == len(graph.open())
+        assert all(node.uses >= 0 for node in graph.nodes)
         named |= {product for held in self.run.inputs.values() for product in held.task.products}
         making = {product.number for product in graph.products if product.state is ProductState.MAKING}
         assert making <= named

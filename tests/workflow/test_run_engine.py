@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from run_world import BAD, KILLED, World, task, workflow, world
 
+from junctura._transitions import IllegalTransitionError
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
+from junctura.workflow._engine.engine_state import MOVES, Phase, TaskState
 from junctura.workflow._spec.tasks import PoolWanted, Task
 
 THEIRS = PoolWanted(url="unix:theirs")
@@ -561,3 +566,15 @@ def test_an_object_that_went_with_the_pool_is_named() -> None:
 def test_what_is_asked_of_the_pool() -> None:
     engine = Engine(workflow(task("a", on="x=1"), task("p", each="y=1"), task("q", each="y=1")), 1)
     assert engine.selectors == {"x=1", "y=1"}
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(Phase, Phase)))
+def test_a_phase_follows_by_the_table_or_is_a_named_error(before: Phase, after: Phase) -> None:
+    state = TaskState(task("a"), before)
+    if after in MOVES[before]:
+        state.move(after)
+        assert state.phase is after
+    else:
+        with pytest.raises(IllegalTransitionError, match=f"^task a: {after.value} after {before.value}$"):
+            state.move(after)
+        assert state.phase is before

@@ -26,7 +26,7 @@ _NOTED = {Phase.DONE: "done", Phase.FAILED: "failed", Phase.SKIPPED: "skipped", 
 
 
 class Engine:
-    """the engine of one run.
+    """The engine of one run.
 
     Parameters
     ----------
@@ -582,8 +582,9 @@ class Engine:
         return part
 
     def _move(self, part: TaskState, phase: Phase) -> None:
-        del self._in[part.phase][part.task.name]
-        part.phase = phase
+        before = self._in[part.phase]
+        part.move(phase)
+        del before[part.task.name]
         self._in[phase][part.task.name] = part
 
     def _live(self) -> list[TaskState]:
@@ -608,9 +609,9 @@ class Engine:
         each = template.task.start.each or ""
         sight = ev.Offered(each, seen.key, seen.version, seen.attributes)
         task = replace(template.task, name=seen.task)
-        part = TaskState(task, tries_left=task.attempts, template=template, sight=sight, again=not seen.is_done)
+        phase = Phase.DONE if seen.is_done else Phase.WAITING
+        part = TaskState(task, phase, tries_left=task.attempts, template=template, sight=sight, again=not seen.is_done)
         if seen.is_done:
-            part.phase = Phase.DONE
             self._known.setdefault(seen.of, set()).add((seen.key, seen.version))
         template.seen += 1
         template.open += not seen.is_done

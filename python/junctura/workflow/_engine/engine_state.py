@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from junctura._transitions import IllegalTransitionError
 from junctura.workflow._engine.events import Offered
 from junctura.workflow._spec.tasks import Task
 
 
 class Phase(enum.Enum):
-    """How far a task is.
+    """The state of a task; every transition is one of `MOVES`.
 
-    ``waiting -> queued -> launched -> running -> done | failed``, back to ``queued`` for another attempt, and to
-    ``skipped`` or ``cancelled`` from where it has not been launched.
+    ```text
+      from       to
+      waiting    queued, skipped, cancelled; failed: nothing can bring what it waits for; done: an `each` has ended, or
+                 an earlier run had the task done
+      queued     launched, cancelled; done: a service that nobody uses again
+      launched   running; queued: another attempt; done, failed, cancelled: it ended before it was known to run
+      running    queued: another attempt; done, failed, cancelled
+    ```
     """
 
     WAITING = "waiting"
@@ -31,6 +38,14 @@ class Phase(enum.Enum):
 
 LIVE = (Phase.LAUNCHED, Phase.RUNNING)
 OVER = (Phase.DONE, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED)
+_ENDED = frozenset({Phase.DONE, Phase.FAILED, Phase.CANCELLED})
+MOVES: dict[Phase, frozenset[Phase]] = {
+    Phase.WAITING: frozenset({Phase.QUEUED, *OVER}),
+    Phase.QUEUED: frozenset({Phase.LAUNCHED, Phase.DONE, Phase.CANCELLED}),
+    Phase.LAUNCHED: frozenset({Phase.RUNNING, Phase.QUEUED, *_ENDED}),
+    Phase.RUNNING: frozenset({Phase.QUEUED, *_ENDED}),
+    **dict.fromkeys(OVER, frozenset()),
+}
 
 
 @dataclass(eq=False)
@@ -82,6 +97,19 @@ class TaskState:
     cause: str = ""
     was_done: bool = False
     users_left: int = 0
+
+    def move(self, phase: Phase) -> None:
+        """Changes the phase.
+
+        Raises
+        ------
+        IllegalTransitionError
+            `MOVES` has no such transition: a defect of the engine.
+
+        """
+        if phase not in MOVES[self.phase]:
+            raise IllegalTransitionError(f"task {self.task.name}: {phase.value} after {self.phase.value}")
+        self.phase = phase
 
     @property
     def is_template(self) -> bool:
