@@ -46,7 +46,7 @@ from junctura.products._tasks import shared_arrays
 from junctura.products._tasks.codec import write_order
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
-from junctura.products._view import View
+from junctura.products._view import ProductsView
 from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(180)
@@ -544,7 +544,7 @@ def events(count: int) -> list[Made | Failed]:
 
 
 def test_progress_is_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    with View() as view:
+    with ProductsView() as view:
         for event in events(30):
             view.show(event, 30)
     lines = capsys.readouterr().err.splitlines()
@@ -554,7 +554,7 @@ def test_progress_is_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -
 def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with View() as view:
+    with ProductsView() as view:
         for event in events(3):
             view.show(event, 3)
     shown = terminal.getvalue()
@@ -564,7 +564,7 @@ def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.M
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with View(quiet=True) as view:
+    with ProductsView(quiet=True) as view:
         for event in events(3):
             view.show(event, 3)
     assert capsys.readouterr() == ("", "")

@@ -29,7 +29,7 @@ MACHINES: list[tuple[TransitionTable[Any, Any], type[enum.Enum], type[enum.Enum]
     (PAIR, PairState, PairEvent),
     (PRODUCT, ProductState, ProductEvent),
 ]
-ENDS = {
+ENDS: dict[TransitionTable[Any, Any], set[Any]] = {
     INPUT: {InputState.DECODED, InputState.FAILED},
     PAIR: {PairState.MADE, PairState.FAILED, PairState.UNNEEDED},
     PRODUCT: {ProductState.MADE, ProductState.FAILED, ProductState.PRESENT},

@@ -369,7 +369,7 @@ def test_names_that_are_taken_are_left_out() -> None:
 def test_an_interrupt_ends_services_last() -> None:
     one = world(task("s", service=True), task("a"), task("b", after=("a",)), task("p", each="x=1"))
     one.run("s")
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
     assert one.asked == {"a"}
     assert one.said("cancelled").keys() == {"b", "p"}
     one.end("a", KILLED)
@@ -382,8 +382,8 @@ def test_an_interrupt_ends_services_last() -> None:
 def test_a_second_interrupt_ends_all_at_once() -> None:
     one = world(task("s", service=True), task("a"))
     one.run("s")
-    one.take(ev.Interrupted())
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
+    one.take(ev.RunInterrupted())
     at_once = {note.words["task"] for note in one.notes if note.kind == "end_asked" and note.words["at_once"]}
     assert at_once == {"s", "a"}
     one.end("s", KILLED)
@@ -460,7 +460,7 @@ def test_nothing_comes_of_who_only_serves_the_pool() -> None:
 def test_an_interrupt_ends_services_and_then_the_pool() -> None:
     one = served(task("s", service=True), task("a"))
     one.run("s")
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
     assert one.asked == {"a"}
     one.end("a", KILLED)
     assert one.asked == {"a", "s"}

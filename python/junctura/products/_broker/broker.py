@@ -38,28 +38,28 @@ from junctura.products._broker.engine_events import (
     ReportMade,
     TaskAnswered,
 )
-from junctura.products._broker.output_locks import Claims
-from junctura.products._broker.run_report import Failed, Made, Report, Waits
+from junctura.products._broker.output_locks import OutputLocks
+from junctura.products._broker.run_report import Failed, Made, Report, WaitingReport
 from junctura.products._broker.task_graph import Product, ProductGraph
 from junctura.products._broker.task_queue import TaskQueue
 from junctura.products._input.field_source import opened
 from junctura.products._input.nearest import Near, in_words, nearest
 from junctura.products._input.patience import END_S, Patience, present
-from junctura.products._input.producer_liveness import Departures
-from junctura.products._input.queries import Questions
+from junctura.products._input.producer_liveness import ProducerWatch
+from junctura.products._input.queries import InputFollows
 from junctura.products._outputs._place import clear, size
 from junctura.products._recipe.definitions import UNKNOWN, Recipe, Wanted
 from junctura.products._recipe.mars_words import Key
 from junctura.products._tasks import shared_arrays, task_messages
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import TaskAnswer
-from junctura.products._workers.crew import Crew, Processes, automatic, pool_bytes
+from junctura.products._workers.crew import Crew, ProcessCrew, automatic, pool_bytes
 from junctura.products._workers.make_product import is_named, is_there
 
 if TYPE_CHECKING:
     import distributed
 
-    from junctura.products._workers.crew import Started
+    from junctura.products._workers.crew import ForkServerProcess
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
@@ -124,7 +124,7 @@ class Broker:
         observer: Callable[[Made | Failed], None] | None = None,
         now: bool = False,
         patience: float = END_S,
-        waits: Callable[[Waits], None] | None = None,
+        waits: Callable[[WaitingReport], None] | None = None,
         ready: Callable[[], None] | None = None,
         announce: str | None = None,
         memory: int | None = None,
@@ -144,7 +144,7 @@ class Broker:
         self._producers: set[int] = set()
         self.announcer = Announcer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
-        self._departures = Departures(self.source, self.until_gone)
+        self._departures = ProducerWatch(self.source, self.until_gone)
         self._job = BrokerJob(
             self.recipes, self.source.url, _absolute(store), str(out.resolve()), self.source.incarnation
         )
@@ -162,9 +162,9 @@ class Broker:
         """How many products there are to be, besides those that were there."""
         return len(self.graph.products) - self.report.kept
 
-    def adopt(self, fork_server: Started) -> None:
+    def adopt(self, fork_server: ForkServerProcess) -> None:
         """Has this fork server start the workers; of a cluster's workers none is needed."""
-        if isinstance(self.crew, Processes):
+        if isinstance(self.crew, ProcessCrew):
             self.crew.adopt(fork_server)
 
     def run(self) -> Report:
@@ -186,7 +186,7 @@ class Broker:
         with self.source, self.crew, contextlib.ExitStack() as stack:
             self._make_room()
             self._leave_out_what_is_there()
-            stack.enter_context(Claims(self.out, self._claimed(), self.name))
+            stack.enter_context(OutputLocks(self.out, self._claimed(), self.name))
             try:
                 self.crew.begin(self._job)
                 self._serve()
@@ -235,7 +235,7 @@ class Broker:
     def _serve(self) -> None:
         with (
             self._departures,
-            Questions(self.source, self._asked(), _WINDOW, until_live=self._is_now) as inputs,
+            InputFollows(self.source, self._asked(), _WINDOW, until_live=self._is_now) as inputs,
         ):
             self._patience.progressed()
             inputs.sync()
@@ -307,7 +307,7 @@ class Broker:
             return
         look = self._patience.look(is_left=is_left)
         if self._waits is not None:
-            self._waits(Waits(tuple(self._waiting(left, near, here.names)), look.says))
+            self._waits(WaitingReport(tuple(self._waiting(left, near, here.names)), look.says))
         if look.ends and self.until_gone:
             self._departures.give_up()
         elif look.ends:
@@ -333,12 +333,12 @@ class Broker:
         lines.append(f"connected are {', '.join(names[:_NAMES_MAX])}" if names else _NOBODY)
         return lines
 
-    def _take_inputs(self, inputs: Questions) -> None:
+    def _take_inputs(self, inputs: InputFollows) -> None:
         """Takes what has come, until there is nothing."""
         while not self._is_over and self._listen(inputs):
             pass
 
-    def _listen(self, inputs: Questions) -> bool:
+    def _listen(self, inputs: InputFollows) -> bool:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
@@ -394,13 +394,13 @@ class Broker:
 
 def _crew(workers: int | None, dask: str | Path | distributed.Client | None, room: int) -> Crew:
     if dask is None:
-        return Processes(workers or automatic(), room)
+        return ProcessCrew(workers or automatic(), room)
     if workers:
         raise InvalidArgument("workers", "a Dask cluster has workers of its own: say how many where it is started")
     # Not everybody has Dask.
-    from junctura.products._workers.dask_crew import Cluster
+    from junctura.products._workers.dask_crew import DaskCrew
 
-    return Cluster(dask, room)
+    return DaskCrew(dask, room)
 
 
 def _absolute(store: str | None) -> str | None:

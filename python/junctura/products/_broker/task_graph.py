@@ -69,7 +69,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyTasks:
     """What can be done now: pairs to be transformed, products to be made."""
 
     pairs: tuple[int, ...] = ()
@@ -190,7 +190,7 @@ class ProductGraph:
             yield node
             left += [child for child in node.children if not self.nodes[child].is_pair]
 
-    def keep(self, nodes: Iterable[int]) -> Ready:
+    def keep(self, nodes: Iterable[int]) -> ReadyTasks:
         """These are there now."""
         pairs, products = [], []
         for node in map(self.nodes.__getitem__, nodes):
@@ -200,7 +200,7 @@ class ProductGraph:
             children = [child for child in map(self.nodes.__getitem__, node.children) if child.is_pair]
             pairs += [child.number for child in children if self._is_pair_ready(child)]
             products += [number for number in node.products if self._got(self.products[number], node.number)]
-        return Ready(tuple(pairs), tuple(products))
+        return ReadyTasks(tuple(pairs), tuple(products))
 
     def _is_pair_ready(self, pair: Node) -> bool:
         """Returns whether a pair begins now."""

@@ -210,7 +210,7 @@ class GribMessage(NamedTuple):
         return values
 
 
-def one_field(message: bytes) -> checked_messages.Announced:
+def one_field(message: bytes) -> checked_messages.AnnouncedMessage:
     """What a message announces; other bytes than one message with one field are refused."""
     if message[:4] != b"GRIB":
         raise Corrupt("GRIB message", f"it begins with {message[:4]!r}")

@@ -21,7 +21,7 @@ _WORKFLOW = "junctura workflow"
 _LOOK_S = 0.05
 
 
-class Look(NamedTuple):
+class WaitDecision(NamedTuple):
     """What is due: to say what is waited for, and to end."""
 
     says: bool
@@ -63,7 +63,7 @@ class Patience:
         """In how many seconds there is something to look at."""
         return max(0.0, self._due - self._clock())
 
-    def look(self, *, is_left: bool) -> Look:
+    def look(self, *, is_left: bool) -> WaitDecision:
         """What is to be done now that nothing has come for a while.
 
         Parameters
@@ -82,7 +82,7 @@ class Patience:
         if says:
             self._again_s *= 1 if self._said_at is None else 2
             self._said_at = now
-        return Look(says, ends)
+        return WaitDecision(says, ends)
 
 
 class Present(NamedTuple):

@@ -13,7 +13,7 @@ import junctura
 from junctura.products._tasks.task_messages import BROKER, WORKER
 
 
-class Departures:
+class ProducerWatch:
     """Watches who joins a pool and who leaves it.
 
     Parameters

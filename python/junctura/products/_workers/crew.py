@@ -63,7 +63,7 @@ def pool_bytes() -> int:
     return _limits.memory_bytes() // 2
 
 
-class Started:
+class ForkServerProcess:
     """A fork server that was started, and the crew's end of its socket.
 
     Parameters
@@ -82,7 +82,7 @@ class Started:
         self._status: int | None = None
 
     @classmethod
-    def forked(cls, prepare: Callable[[], None]) -> Started | None:
+    def forked(cls, prepare: Callable[[], None]) -> ForkServerProcess | None:
         """Forks this process; None where it has other threads, or as many as libraries like.
 
         `prepare` makes what all workers need, when the modules are loaded.
@@ -108,7 +108,7 @@ class Started:
         os._exit(0)
 
     @classmethod
-    def spawned(cls) -> Started:
+    def spawned(cls) -> ForkServerProcess:
         """Starts a new process."""
         channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
@@ -165,7 +165,7 @@ def heard(channel: socket.socket) -> str:
 
 
 def _begin() -> None:
-    """A child gets what `Started.spawned` gives to a new process."""
+    """A child gets what `ForkServerProcess.spawned` gives to a new process."""
     os.environ.update(ONE_THREAD)
     with contextlib.suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -276,7 +276,7 @@ class Crew(abc.ABC):
         self.pool.close()
 
 
-class Processes(Crew):
+class ProcessCrew(Crew):
     """Processes of this machine, in whose memory the broker's pool lies.
 
     Parameters
@@ -299,9 +299,9 @@ class Processes(Crew):
         # By their numbers, those that have said that they are there.
         self.workers: set[int] = set()
         self._recipes: Sequence[Recipe] = ()
-        self._fork_server: Started | None = None
+        self._fork_server: ForkServerProcess | None = None
 
-    def adopt(self, fork_server: Started) -> None:
+    def adopt(self, fork_server: ForkServerProcess) -> None:
         """Takes a fork server that was told already what to load."""
         self._fork_server = fork_server
 
@@ -332,7 +332,7 @@ class Processes(Crew):
     def _start(self) -> None:
         """Has a fork server start the workers when it has loaded what they need."""
         if self._fork_server is None:
-            self._fork_server = Started.spawned()
+            self._fork_server = ForkServerProcess.spawned()
             load(self._fork_server, self._recipes)
         self._ask_for(self.count)
 
@@ -398,7 +398,7 @@ def _kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def load(fork_server: Started, recipes: Sequence[Recipe]) -> None:
+def load(fork_server: ForkServerProcess, recipes: Sequence[Recipe]) -> None:
     """Tells a fork server what workers that make these products need."""
     fork_server.tell("load", *(described(recipes) or ["-"]), *libraries(recipes))
 

@@ -80,7 +80,7 @@ class _Bell:
                 os.close(self.descriptor)
 
 
-class Cluster(Crew):
+class DaskCrew(Crew):
     """The workers of a Dask cluster.
 
     Parameters

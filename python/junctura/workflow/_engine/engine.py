@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from junctura.workflow._engine import events as ev
-from junctura.workflow._engine.engine_state import Group, Phase, TaskState, Ties, fits, reason
+from junctura.workflow._engine.engine_state import Phase, TaskGroup, TaskState, Ties, fits, reason
 from junctura.workflow._spec.tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
@@ -47,7 +47,7 @@ class Engine:
         self.workflow, self.cores, self.memory_bytes = workflow, cores, memory_bytes
         server = workflow.pool.service if workflow.pool is not None else None
         self.ties = Ties(workflow.tasks, server)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, TaskGroup] = {}
         self.parts: dict[str, TaskState] = {}
         self._in: dict[Phase, dict[str, TaskState]] = {phase: {} for phase in Phase}
         # Of the file, by what they ask for in the pool.
@@ -81,7 +81,7 @@ class Engine:
             for name in self.ties.needs[task.name]:
                 self._waiting_for.setdefault(name, []).append(part)
             for name in dict.fromkeys((task.of, task.name)):
-                self.groups.setdefault(name, Group(task.service)).total += 1
+                self.groups.setdefault(name, TaskGroup(task.service)).total += 1
         self._server = self.parts[server] if server is not None else None
         self._services = [self.parts[task.name] for task in workflow.tasks if task.service]
         self._templates = [self.parts[task.name] for task in workflow.tasks if self.parts[task.name].is_template]
@@ -102,7 +102,7 @@ class Engine:
         if self._is_over:
             return []
         match event:
-            case ev.Taken():
+            case ev.JobTaken():
                 self._taken(event)
             case ev.Began():
                 self._began(event)
@@ -115,7 +115,7 @@ class Engine:
                 self._offered(event)
             case ev.Fenced():
                 self._is_fenced = self._is_fence_asked and event.number == self._fence
-            case ev.Interrupted():
+            case ev.RunInterrupted():
                 self._stop("interrupted", "interrupted")
             case ev.Stopped():
                 self._stop("failed", event.cause)
@@ -138,7 +138,7 @@ class Engine:
 
     # What has happened.
 
-    def _taken(self, event: ev.Taken) -> None:
+    def _taken(self, event: ev.JobTaken) -> None:
         part = self._of_attempt(event)
         if part is not None and part.is_live:
             self._note("taken", task=event.task, attempt=event.attempt, identity=event.identity)
@@ -174,7 +174,7 @@ class Engine:
         else:
             self._become(part, Phase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
 
-    def _of_attempt(self, event: ev.Taken | ev.Began | ev.Served | ev.Finished) -> TaskState | None:
+    def _of_attempt(self, event: ev.JobTaken | ev.Began | ev.Served | ev.Finished) -> TaskState | None:
         part = self.parts.get(event.task)
         return part if part is not None and part.attempt == event.attempt else None
 
@@ -435,7 +435,7 @@ class Engine:
             if part.is_template:
                 self._stirred.update({one.task.name: one for one in self._waiting_of(part)})
 
-    def _groups(self, part: TaskState) -> list[tuple[str, Group]]:
+    def _groups(self, part: TaskState) -> list[tuple[str, TaskGroup]]:
         """Those that its name, and that of the file, stand for; none of what is made for an object."""
         if part.template is not None:
             return []

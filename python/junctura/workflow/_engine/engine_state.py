@@ -135,7 +135,7 @@ class TaskState:
 
 
 @dataclass
-class Group:
+class TaskGroup:
     """All tasks that one name stands for, counted."""
 
     is_service: bool
