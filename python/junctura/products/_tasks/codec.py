@@ -26,9 +26,11 @@ _Reader = Callable[[Any], Any] | None
 _SUBJECT = "task message"
 
 
-def _field_readers(of: Any) -> dict[str, _Reader]:
+def _field_readers(of: Any) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Returns the fields whose values JSON does not have as they are, and how those are read."""
     hints = get_type_hints(of)
-    return {one.name: _reader(hints[one.name]) for one in fields(of)}
+    readers = [(one.name, _reader(hints[one.name])) for one in fields(of)]
+    return [(name, reader) for name, reader in readers if reader is not None]
 
 
 def _reader(hint: Any) -> _Reader:
@@ -96,18 +98,16 @@ class TaggedCodec(Generic[MessageT]):
         """
         if not isinstance(packed, dict):
             raise Corrupt(_SUBJECT, "expected an object with a tag")
-        tag = packed.get("tag")
-        readers = self._readers.get(str(tag))
-        if readers is None:
+        given = dict(packed)
+        tag = str(given.pop("tag", None))
+        if tag not in self.types:
             raise Corrupt(_SUBJECT, f"unknown tag {tag}; known are {', '.join(self.types)}")
         try:
-            given = {
-                name: value if (reader := readers[name]) is None else reader(value)
-                for name, value in packed.items()
-                if name != "tag"
-            }
-            message: MessageT = self.types[str(tag)](**given)
-        except (KeyError, TypeError, ValueError) as error:
+            for name, reader in self._readers[tag]:
+                if name in given:
+                    given[name] = reader(given[name])
+            message: MessageT = self.types[tag](**given)
+        except (AttributeError, TypeError, ValueError) as error:
             raise Corrupt(_SUBJECT, f"invalid {tag}: {type(error).__name__}: {error}") from error
         return message
 
