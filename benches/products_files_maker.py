@@ -26,7 +26,7 @@ from junctura.products import load_all
 from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode, decodes
-from junctura.products._workers.make_product import Transforms, make
+from junctura.products._workers.make_product import FieldTransforms, make
 
 Numbers = tuple[int, ...]
 
@@ -44,7 +44,7 @@ class Maker:
 
     def __init__(self, graph: ProductGraph, source: Source, out: Path) -> None:
         self.graph, self.source, self.out = graph, source, out
-        self.transforms = Transforms()
+        self.transforms = FieldTransforms()
 
     def make(self, products: Numbers, mark: int) -> Counter[str]:
         """All products of a task; counts what was read for it."""

@@ -43,7 +43,7 @@ from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
 from junctura.products._tasks import shared_arrays
-from junctura.products._tasks.codec import write_order
+from junctura.products._tasks.codec import read_answer, write_order
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
 from junctura.products._view import ProductsView
@@ -248,6 +248,19 @@ def test_a_task_that_ends_every_worker_is_given_up(
     assert all(isinstance(one, InputDecoded) and (one.kept, one.failed) == ((0,), {}) for one in results[:3])
     assert results[3] == TaskFailed(cause)
     assert [answer.usage.decodes for answer in said] == [1, 2, 3, 3]
+
+
+def test_a_task_that_cannot_be_read_is_answered_with_the_reason(tmp_path: Path, pool: junctura.Pool) -> None:
+    with junctura.Pool(schema="free") as own:
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(b'{"number": 5, "task": {"tag": "Boil"}}', name="task/5", kind="task")
+        worker._take(own.demand(name="task/5", timeout=0))
+        with own.demand(name="done/5", timeout=0) as obj:
+            answer = read_answer(bytes(obj))
+        worker.close()
+    assert answer.number == 5
+    assert isinstance(answer.result, TaskFailed)
+    assert "unknown tag Boil" in answer.result.cause
 
 
 @pytest.mark.parametrize("there", [["task/5", "done/5"], []], ids=["answered", "answered, and that was read"])

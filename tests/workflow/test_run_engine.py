@@ -10,7 +10,7 @@ from run_world import BAD, KILLED, World, task, workflow, world
 from junctura._transitions import IllegalTransitionError
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
-from junctura.workflow._engine.engine_state import MOVES, Phase, TaskState
+from junctura.workflow._engine.engine_state import MOVES, TaskPhase, TaskState
 from junctura.workflow._spec.tasks import PoolWanted, Task
 
 THEIRS = PoolWanted(url="unix:theirs")
@@ -568,8 +568,8 @@ def test_what_is_asked_of_the_pool() -> None:
     assert engine.selectors == {"x=1", "y=1"}
 
 
-@pytest.mark.parametrize(("before", "after"), list(itertools.product(Phase, Phase)))
-def test_a_phase_follows_by_the_table_or_is_a_named_error(before: Phase, after: Phase) -> None:
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(TaskPhase, TaskPhase)))
+def test_a_phase_follows_by_the_table_or_is_a_named_error(before: TaskPhase, after: TaskPhase) -> None:
     state = TaskState(task("a"), before)
     if after in MOVES[before]:
         state.move(after)

@@ -21,7 +21,7 @@ SCHEMA = "free"
 _PATIENCE_S = 1.0
 
 
-class Announcer:
+class ProductAnnouncer:
     """Announces the products of one run.
 
     Parameters

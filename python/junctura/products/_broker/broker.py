@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import junctura
 from junctura._progress import counted
 from junctura.errors import Closed, Disconnected, InvalidArgument
-from junctura.products._broker.announcements import Announcer
+from junctura.products._broker.announcements import ProductAnnouncer
 from junctura.products._broker.engine import ProductEngine
 from junctura.products._broker.engine_events import (
     BeginTask,
@@ -43,7 +43,7 @@ from junctura.products._broker.run_report import Failed, Made, Report, WaitingRe
 from junctura.products._broker.task_graph import Product, ProductGraph
 from junctura.products._broker.task_queue import TaskQueue
 from junctura.products._input.field_source import opened
-from junctura.products._input.nearest import Near, in_words, nearest
+from junctura.products._input.nearest import NearestField, in_words, nearest
 from junctura.products._input.patience import END_S, Patience, present
 from junctura.products._input.producer_liveness import ProducerWatch
 from junctura.products._input.queries import InputFollows
@@ -142,7 +142,7 @@ class Broker:
         self._ready = ready
         # The producers of inputs that have come, by number; 0 is a store.
         self._producers: set[int] = set()
-        self.announcer = Announcer(announce, name, out) if announce else None
+        self.announcer = ProductAnnouncer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
         self._departures = ProducerWatch(self.source, self.until_gone)
         self._job = BrokerJob(
@@ -317,13 +317,13 @@ class Broker:
     def _missing(self, products: Iterable[Product]) -> list[Key]:
         return list(dict.fromkeys(key for product in products for key in self.graph.missing(product)))
 
-    def _nearest(self, products: Iterable[Product]) -> list[Near]:
+    def _nearest(self, products: Iterable[Product]) -> list[NearestField]:
         """What there is in place of fields that are missing; nothing where the pool has ended."""
         with contextlib.suppress(Closed, Disconnected):
             return nearest(self.source, self._missing(products))
         return []
 
-    def _waiting(self, products: Sequence[Product], near: Iterable[Near], names: Sequence[str]) -> list[str]:
+    def _waiting(self, products: Sequence[Product], near: Iterable[NearestField], names: Sequence[str]) -> list[str]:
         keys = self._missing(products)
         of = counted(len(products), "product")
         lines = [f"waits for {counted(len(keys), 'field')}, of {of}: {in_words(keys)}"]

@@ -34,7 +34,7 @@ from junctura.products._recipe.mars_words import Key, Value, canonical, number_o
 
 
 @dataclass
-class Node:
+class GraphNode:
     """Fields that several products may need: an input as it is decoded, or what an operation makes of its parents."""
 
     number: int
@@ -87,7 +87,7 @@ class ProductGraph:
     """
 
     def __init__(self, recipes: Sequence[Recipe]) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
@@ -138,20 +138,20 @@ class ProductGraph:
 
     def _input(self, key: Key) -> int:
         if key not in self._inputs:
-            self._inputs[key] = self._node(Node(len(self.nodes), key))
+            self._inputs[key] = self._node(GraphNode(len(self.nodes), key))
         return self._inputs[key]
 
     def _operate(self, operation: Operation, parents: tuple[int, ...]) -> int:
         name = (operation.text, parents)
         if name not in self._made:
-            self._made[name] = self._node(Node(len(self.nodes), None, operation, parents))
+            self._made[name] = self._node(GraphNode(len(self.nodes), None, operation, parents))
             for parent in parents:
                 self.nodes[parent].children.append(self._made[name])
                 # A pair is made when both are kept; what comes of one alone is made when that is.
                 self.nodes[parent].uses += len(parents) > 1
         return self._made[name]
 
-    def _node(self, node: Node) -> int:
+    def _node(self, node: GraphNode) -> int:
         self.nodes.append(node)
         return node.number
 
@@ -182,7 +182,7 @@ class ProductGraph:
             (number,) = self.nodes[number].parents
         return number
 
-    def below(self, nodes: Iterable[int]) -> Iterator[Node]:
+    def below(self, nodes: Iterable[int]) -> Iterator[GraphNode]:
         """These, and what comes of them alone; parents first."""
         left = list(nodes)
         while left:
@@ -202,7 +202,7 @@ class ProductGraph:
             products += [number for number in node.products if self._got(self.products[number], node.number)]
         return ReadyTasks(tuple(pairs), tuple(products))
 
-    def _is_pair_ready(self, pair: Node) -> bool:
+    def _is_pair_ready(self, pair: GraphNode) -> bool:
         """Returns whether a pair begins now."""
         if pair.pair_state is not PairState.WAITING or not all(self.nodes[parent].is_kept for parent in pair.parents):
             return False
@@ -232,7 +232,7 @@ class ProductGraph:
         product.state = PRODUCT.next(product.state, event, product.number)
 
     @staticmethod
-    def _move_pair(pair: Node, event: PairEvent) -> None:
+    def _move_pair(pair: GraphNode, event: PairEvent) -> None:
         pair.pair_state = PAIR.next(pair.pair_state, event, pair.number)
 
     def use(self, nodes: Iterable[int]) -> list[int]:

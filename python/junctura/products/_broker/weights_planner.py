@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from typing import Any
 
 import junctura
-from junctura.products._broker.task_graph import Node, ProductGraph
+from junctura.products._broker.task_graph import GraphNode, ProductGraph
 from junctura.products._operations import Crop, Method, Operation, ToGrid, Winds
 from junctura.products._regrid.grids import Grid
 from junctura.products._regrid.grids import grid as named
@@ -121,7 +121,7 @@ class WeightsPlanner:
                     found.append(legendre)
         return found
 
-    def _targets(self, node: Node) -> list[tuple[str, bool]]:
+    def _targets(self, node: GraphNode) -> list[tuple[str, bool]]:
         """Returns the grids to which a node's fields are brought next, and whether they become winds there."""
         operations = [self._graph.nodes[child].operation for child in node.children]
         return [(one.grid, isinstance(one, Winds)) for one in operations if isinstance(one, ToGrid | Winds)]

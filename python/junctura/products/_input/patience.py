@@ -85,14 +85,14 @@ class Patience:
         return WaitDecision(says, ends)
 
 
-class Present(NamedTuple):
+class PresentClients(NamedTuple):
     """The clients of a pool: the numbers of all of them, and the names of those that could offer something."""
 
     clients: frozenset[int]
     names: tuple[str, ...]
 
 
-def present(pool: junctura.Pool) -> Present:
+def present(pool: junctura.Pool) -> PresentClients:
     """Who is connected. Runs like this one offer nothing, nor does a client that was given objects and offered none.
 
     Raises
@@ -106,7 +106,7 @@ def present(pool: junctura.Pool) -> Present:
     could = [one["name"] for one in clients if one["client"] != pool.client and _could_offer(one)]
     if stat["clients_connected"] > len(clients):
         could.append(f"{stat['clients_connected'] - len(clients)} more")
-    return Present(frozenset(one["client"] for one in clients), tuple(dict.fromkeys(could)))
+    return PresentClients(frozenset(one["client"] for one in clients), tuple(dict.fromkeys(could)))
 
 
 def _could_offer(client: dict[str, Any]) -> bool:

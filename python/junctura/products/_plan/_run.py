@@ -15,7 +15,7 @@ from typing import Any
 import junctura
 from junctura.products._broker.run_report import WaitingReport
 from junctura.products._input.field_source import opened
-from junctura.products._input.patience import END_S, Patience, Present, present
+from junctura.products._input.patience import END_S, Patience, PresentClients, present
 from junctura.products._input.producer_liveness import ProducerWatch
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._item import Item
@@ -251,12 +251,12 @@ class Inlet:
         self.is_over |= are_gone and not count
         return count
 
-    def is_late(self, here: Present) -> bool:
+    def is_late(self, here: PresentClients) -> bool:
         """Whether it began when those that it waits for had left: as many have offered what came as it has names."""
         gone = self.producers - here.clients
         return self.departures.are_unseen and (0 in gone or len(gone) >= len(self.departures.names))
 
-    def waits_for(self, here: Present) -> list[str]:
+    def waits_for(self, here: PresentClients) -> list[str]:
         """What it waits for, in words."""
         names = " or ".join(self.departures.names)
         lines = [f"waits for {self.source.follow}{f', until {names} have left' if names else ''}"]

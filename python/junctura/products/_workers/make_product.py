@@ -41,7 +41,7 @@ class BuiltFile(NamedTuple):
     """The least and the greatest value of a map whose range is its own."""
 
 
-class Transforms:
+class FieldTransforms:
     """What brings fields to grids here; what `Operation` asks for.
 
     Parameters

@@ -20,6 +20,7 @@ from typing_extensions import Self
 
 import junctura
 from junctura._limits import peak_bytes
+from junctura.errors import Corrupt
 from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decodes, field_of
@@ -53,7 +54,7 @@ from junctura.products._tasks.tasks import (
     WeightsMade,
     WindsPaired,
 )
-from junctura.products._workers.make_product import Transforms, make
+from junctura.products._workers.make_product import FieldTransforms, make
 
 
 class Worker:
@@ -73,7 +74,7 @@ class Worker:
         self.job = job
         self.graph = ProductGraph(job.recipes)
         self.out = Path(job.out)
-        self.transforms = Transforms(self.fields_of)
+        self.transforms = FieldTransforms(self.fields_of)
 
         self._source: junctura.Pool | None = None
 
@@ -151,7 +152,13 @@ class Worker:
     def _take(self, obj: junctura.Object) -> None:
         # Released when it is done; another worker gets it if this one dies.
         with obj:
-            order = read_order(bytes(obj))
+            try:
+                order = read_order(bytes(obj))
+            except Corrupt as error:
+                # Else it would end one worker after another.
+                number = int(str(obj["name"]).removeprefix("task/"))
+                self._answer(TaskAnswer(number, TaskFailed(_words(error)), TaskUsage()))
+                return
             if obj.redelivered:
                 self.do_again(order)
             else:

@@ -13,7 +13,7 @@ from junctura.workflow._engine.events import Offered
 from junctura.workflow._spec.tasks import Task
 
 
-class Phase(enum.Enum):
+class TaskPhase(enum.Enum):
     """The state of a task; every transition is one of `MOVES`.
 
     ```text
@@ -36,14 +36,14 @@ class Phase(enum.Enum):
     CANCELLED = "cancelled"
 
 
-LIVE = (Phase.LAUNCHED, Phase.RUNNING)
-OVER = (Phase.DONE, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED)
-_ENDED = frozenset({Phase.DONE, Phase.FAILED, Phase.CANCELLED})
-MOVES: dict[Phase, frozenset[Phase]] = {
-    Phase.WAITING: frozenset({Phase.QUEUED, *OVER}),
-    Phase.QUEUED: frozenset({Phase.LAUNCHED, Phase.DONE, Phase.CANCELLED}),
-    Phase.LAUNCHED: frozenset({Phase.RUNNING, Phase.QUEUED, *_ENDED}),
-    Phase.RUNNING: frozenset({Phase.QUEUED, *_ENDED}),
+LIVE = (TaskPhase.LAUNCHED, TaskPhase.RUNNING)
+OVER = (TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.SKIPPED, TaskPhase.CANCELLED)
+_ENDED = frozenset({TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.CANCELLED})
+MOVES: dict[TaskPhase, frozenset[TaskPhase]] = {
+    TaskPhase.WAITING: frozenset({TaskPhase.QUEUED, *OVER}),
+    TaskPhase.QUEUED: frozenset({TaskPhase.LAUNCHED, TaskPhase.DONE, TaskPhase.CANCELLED}),
+    TaskPhase.LAUNCHED: frozenset({TaskPhase.RUNNING, TaskPhase.QUEUED, *_ENDED}),
+    TaskPhase.RUNNING: frozenset({TaskPhase.QUEUED, *_ENDED}),
     **dict.fromkeys(OVER, frozenset()),
 }
 
@@ -82,7 +82,7 @@ class TaskState:
     """
 
     task: Task
-    phase: Phase = Phase.WAITING
+    phase: TaskPhase = TaskPhase.WAITING
     attempt: int = 0
     tries_left: int = 1
     has_begun: bool = False
@@ -98,7 +98,7 @@ class TaskState:
     was_done: bool = False
     users_left: int = 0
 
-    def move(self, phase: Phase) -> None:
+    def move(self, phase: TaskPhase) -> None:
         """Changes the phase.
 
         Raises
@@ -126,7 +126,7 @@ class TaskState:
     @property
     def is_well(self) -> bool:
         """Whether those that wait for it may start."""
-        return self.phase is Phase.DONE or (self.phase is Phase.FAILED and self.task.may_fail)
+        return self.phase is TaskPhase.DONE or (self.phase is TaskPhase.FAILED and self.task.may_fail)
 
     @property
     def is_full(self) -> bool:
