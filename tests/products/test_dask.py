@@ -158,7 +158,7 @@ def hang_once(url: str, word: str) -> None:
 
     def once(self: Any, task: Any) -> Any:
         done = whole(self, task)
-        if word not in task.key or task.looks:
+        if type(task).__name__ != "DecodeInput" or word not in task.key:
             return done
         with junctura.Pool(url, name="witness") as pool:
             try:
@@ -215,7 +215,7 @@ class Deadly(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
         whole = worker_process.Worker._do
 
         def deadly(self: Any, task: Any) -> Any:
-            if "step=6" in task.key and not task.looks:
+            if type(task).__name__ == "DecodeInput" and "step=6" in task.key:
                 os.kill(os.getpid(), signal.SIGKILL)
             return whole(self, task)
 
