@@ -23,10 +23,10 @@ from pathlib import Path
 from products_files_ways import Archive, Files, Name, Source
 
 from junctura.products import load_all
-from junctura.products._broker.task_graph import Graph
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode, decodes
-from junctura.products._workers.make_product import Transforms, make
+from junctura.products._workers.make_product import FieldTransforms, make
 
 Numbers = tuple[int, ...]
 
@@ -42,9 +42,9 @@ class Task:
 class Maker:
     """Makes products within one process."""
 
-    def __init__(self, graph: Graph, source: Source, out: Path) -> None:
+    def __init__(self, graph: ProductGraph, source: Source, out: Path) -> None:
         self.graph, self.source, self.out = graph, source, out
-        self.transforms = Transforms()
+        self.transforms = FieldTransforms()
 
     def make(self, products: Numbers, mark: int) -> Counter[str]:
         """All products of a task; counts what was read for it."""
@@ -75,14 +75,14 @@ class Maker:
         return fields[number]
 
 
-def inputs_of(graph: Graph, product: int) -> list[tuple[int, Name]]:
+def inputs_of(graph: ProductGraph, product: int) -> list[tuple[int, Name]]:
     """The nodes of a product's fields, and which these are."""
     keys = graph.products[product].wanted.inputs
     names = (Name(key["param"], key["number"], key["step"]) for key in keys)
     return list(zip(graph.inputs_of(product), names, strict=True))
 
 
-def tasks_of(graph: Graph, *, together: bool) -> list[Task]:
+def tasks_of(graph: ProductGraph, *, together: bool) -> list[Task]:
     groups: dict[int, Task] = {}
     for product in range(len(graph.products)):
         needed = {name for _, name in inputs_of(graph, product)}
@@ -97,7 +97,7 @@ def tasks_of(graph: Graph, *, together: bool) -> list[Task]:
 maker: Maker
 
 
-def begin(graph: Graph, source: Source, out: Path) -> None:
+def begin(graph: ProductGraph, source: Source, out: Path) -> None:
     global maker
     maker = Maker(graph, source, out)
 
@@ -133,7 +133,7 @@ def main() -> None:
     add("--every", type=float, default=1.0, metavar="SECONDS", help="how often to look for files (1)")
     add("--together", action="store_true", help="all that a step completes is one task")
     given = parser.parse_args()
-    graph = Graph(load_all(given.recipes))
+    graph = ProductGraph(load_all(given.recipes))
     tasks = tasks_of(graph, together=given.together)
     wanted = {name for task in tasks for name in task.missing}
     source: Source = Files(given.place, wanted, given.every) if given.way == "files" else Archive(given.place, wanted)

@@ -24,7 +24,7 @@ from junctura.products._outputs.grib2 import made
 from junctura.products._regrid import weight_matrices
 from junctura.products._regrid.grids import Grid, grid
 from junctura.products._regrid.interpolate import prepare, to_grid
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 pytest.importorskip("scipy")
 if importlib.util.find_spec("mir") is None:
@@ -180,7 +180,7 @@ def test_an_area_of_a_grid_too_large_to_share_has_the_bits_of_the_whole(monkeypa
 def test_an_area_is_cut_out_of_an_area(name: str) -> None:
     origin = _on(name)
     field = Field(np.arange(origin.size, dtype=np.float64).reshape(origin.shape), origin)
-    (made,) = Crop(60, -10, 40, 20)([field], Transforms())
+    (made,) = Crop(60, -10, 40, 20)([field], FieldTransforms())
     north, east = (places.reshape(origin.shape) for places in origin.points())
     east = np.where(east > 180, east - 360, east)
     is_in = (north <= 60) & (north >= 40) & (east >= -10) & (east <= 20)

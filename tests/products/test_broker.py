@@ -38,12 +38,15 @@ from grib_messages import on_template, reduced
 import junctura
 from junctura.products import Failed, Field, Made
 from junctura.products.__main__ import main
-from junctura.products._broker import task_messages
 from junctura.products._input.decoding import decode, decodes
 from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
-from junctura.products._view import View
+from junctura.products._tasks import shared_arrays
+from junctura.products._tasks.codec import read_answer, write_order
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
+from junctura.products._view import ProductsView
 from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(180)
@@ -231,20 +234,33 @@ def test_a_task_that_ends_every_worker_is_given_up(
 ) -> None:
     """Each that gets it after another one died says so before it begins, and that those may have decoded its input."""
     offer_plain(pool, 0)
-    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
-    said: list[task_messages.Done] = []
+    task = TaskOrder(5, DecodeInput(0, pool.list("")[0].key, nodes=(0,), keep=(0,)))
+    said: list[TaskAnswer] = []
     with junctura.Pool(schema="free") as own:
-        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
-        own.offer(task_messages.write(task), name="task/5", kind="task")
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(write_order(task), name="task/5", kind="task")
         monkeypatch.setattr(worker, "_answer", said.append)
         for turn in (worker.do, worker.do_again, worker.do_again, worker.do_again):
             turn(task)
         worker.close()
     cause = "3 workers ended while they had it"
-    assert [(done.kept, done.failed, done.decodes) for done in said] == [
-        *(((0,), {}, decoded) for decoded in (1, 2, 3)),
-        ((), {0: cause}, 3),
-    ]
+    results = [answer.result for answer in said]
+    assert all(isinstance(one, InputDecoded) and (one.kept, one.failed) == ((0,), {}) for one in results[:3])
+    assert results[3] == TaskFailed(cause)
+    assert [answer.usage.decodes for answer in said] == [1, 2, 3, 3]
+
+
+def test_a_task_that_cannot_be_read_is_answered_with_the_reason(tmp_path: Path, pool: junctura.Pool) -> None:
+    with junctura.Pool(schema="free") as own:
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        own.offer(b'{"number": 5, "task": {"tag": "Boil"}}', name="task/5", kind="task")
+        worker._take(own.demand(name="task/5", timeout=0))
+        with own.demand(name="done/5", timeout=0) as obj:
+            answer = read_answer(bytes(obj))
+        worker.close()
+    assert answer.number == 5
+    assert isinstance(answer.result, TaskFailed)
+    assert "unknown tag Boil" in answer.result.cause
 
 
 @pytest.mark.parametrize("there", [["task/5", "done/5"], []], ids=["answered", "answered, and that was read"])
@@ -252,11 +268,11 @@ def test_what_somebody_had_done_who_died_is_not_done_again(
     tmp_path: Path, pool: junctura.Pool, there: list[str]
 ) -> None:
     offer_plain(pool, 0)
-    task = task_messages.Task(5, keep=(0,), inputs=(0,), key=pool.list("")[0].key)
+    task = TaskOrder(5, DecodeInput(0, pool.list("")[0].key, nodes=(0,), keep=(0,)))
     with junctura.Pool(schema="free") as own:
         for name in there:
             own.offer(b"", name=name, kind=name.partition("/")[0])
-        worker = Worker(own, task_messages.Job(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
+        worker = Worker(own, BrokerJob(recipes(tmp_path, PLAIN), pool.url, None, str(tmp_path)))
         before = decodes()
         worker.do_again(task)
         assert sorted(str(one.attributes["name"]) for one in own.list("")) == sorted(there)
@@ -472,17 +488,17 @@ def test_arrays_stay_as_they_are_while_somebody_reads_them() -> None:
         values = np.arange(1.0 * TARGET.size).reshape(TARGET.shape)
         one = Field(values, TARGET, {"param": "t", "step": 6, "places": ["a"]}, "K")
         two = Field(values + 1, TARGET, {"param": "u"}, "m s**-1")
-        task_messages.keep(pool, 7, [one, two])
-        task_messages.keep(pool, 7, [one, two])
-        kept = task_messages.kept(pool, 7)
-        task_messages.free(pool, [7])
+        shared_arrays.keep(pool, 7, [one, two])
+        shared_arrays.keep(pool, 7, [one, two])
+        kept = shared_arrays.kept(pool, 7)
+        shared_arrays.free(pool, [7])
         assert pool.list("") == []
-        task_messages.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
+        shared_arrays.keep(pool, 8, [Field(values * 0, TARGET, {"param": "t"}, "K")] * 10)
         for made, field in zip(kept, (one, two), strict=True):
             np.testing.assert_array_equal(made.values, field.values)
             assert (made.on, made.units, made.attributes) == (field.on, field.units, field.attributes)
         with pytest.raises(junctura.Error):
-            task_messages.kept(pool, 7)
+            shared_arrays.kept(pool, 7)
 
 
 def test_recipes_are_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -541,7 +557,7 @@ def events(count: int) -> list[Made | Failed]:
 
 
 def test_progress_is_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    with View() as view:
+    with ProductsView() as view:
         for event in events(30):
             view.show(event, 30)
     lines = capsys.readouterr().err.splitlines()
@@ -551,7 +567,7 @@ def test_progress_is_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -
 def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with View() as view:
+    with ProductsView() as view:
         for event in events(3):
             view.show(event, 3)
     shown = terminal.getvalue()
@@ -561,7 +577,7 @@ def test_progress_on_a_terminal_is_one_line_that_ends_full(monkeypatch: pytest.M
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with View(quiet=True) as view:
+    with ProductsView(quiet=True) as view:
         for event in events(3):
             view.show(event, 3)
     assert capsys.readouterr() == ("", "")

@@ -15,8 +15,8 @@ from broker_runs import client, grid_message, offer
 
 import junctura
 from junctura.products.__main__ import _cut, _interruptible
-from junctura.products._broker.task_messages import Job
-from junctura.products._workers.crew import Processes
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._workers.crew import ProcessCrew
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -25,7 +25,7 @@ product: plain
 from: {param: t, levelist: 850, step: 0/6}
 to: {format: grib2, name: "plain_{step}.grib2"}
 """
-NOTHING = Job([], "unix:nowhere", None, "")
+NOTHING = BrokerJob([], "unix:nowhere", None, "")
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["in words", "as JSON"])
@@ -72,14 +72,14 @@ with subprocess.Popen(["sleep", "1000"]) as child:
 """)
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    with Processes(1, 1 << 20) as crew:
+    with ProcessCrew(1, 1 << 20) as crew:
         crew.begin(NOTHING)
         started = os.pidfd_open(int((tmp_path / "told").read_text()))
     assert _has_ended(started)
 
 
 def test_workers_have_groups_of_their_own() -> None:
-    with Processes(1, 1 << 20) as crew:
+    with ProcessCrew(1, 1 << 20) as crew:
         joined = crew.pool.subscribe(kinds=["joined"])
         crew.begin(NOTHING)
         event = joined.next(timeout=50)

@@ -12,7 +12,7 @@ from junctura._progress import counted
 from junctura.products import Failed, Made
 from junctura.products.__main__ import _in_words, document
 from junctura.products._input.decoding import decode
-from junctura.products._workers.crew import Processes
+from junctura.products._workers.crew import ProcessCrew
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -57,7 +57,7 @@ def test_the_peak_memory_of_each_worker_is_told(tmp_path: Path) -> None:
             offer(pool, grid_message(270.0 + number, shortName="t"), param="t", step=0, number=number)
 
         def observe(_event: Made | Failed) -> None:
-            assert isinstance(running.crew, Processes)
+            assert isinstance(running.crew, ProcessCrew)
             for pid in running.crew.workers:
                 status = Path(f"/proc/{pid}/status").read_text()
                 kernel[pid] = 1024 * int(status.partition("VmHWM:")[2].split()[0])

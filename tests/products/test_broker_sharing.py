@@ -24,12 +24,13 @@ from witness import Witness
 
 import junctura
 from junctura.products import Failed, Made
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import Done
+from junctura.products._broker.engine_events import EngineAction, EngineEvent, TaskAnswered
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
 from junctura.products._regrid.grids import Grid, grid
 from junctura.products._regrid.interpolate import to_grid
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import DecodeInput, InputDecoded, MakeProduct, TaskOrder
 from junctura.products._workers import worker_process
 from junctura.products._workers.worker_process import Worker
 
@@ -109,23 +110,24 @@ to: {format: grib2, bits: 24, name: mean.grib2}
 
 
 def test_the_last_field_of_a_product_goes_into_it_without_being_kept(tmp_path: Path) -> None:
-    taken: queue.SimpleQueue[Done] = queue.SimpleQueue()
+    taken: queue.SimpleQueue[InputDecoded] = queue.SimpleQueue()
     messages = [harmonics("t", number, 0) for number in (1, 2, 3)]
 
-    def decoded() -> Done:
-        while not (done := taken.get(timeout=60)).decodes:
-            pass
-        return done
+    def watch(event: EngineEvent) -> list[EngineAction]:
+        actions = take(event)
+        if isinstance(event, TaskAnswered) and isinstance(event.answer.result, InputDecoded):
+            taken.put(event.answer.result)
+        return actions
 
     with junctura.Pool(schema="mars") as pool:
         running = broker(tmp_path, pool, MEAN, workers=2)
-        take = running.desk.take
-        running.desk.take = lambda done: (take(done), taken.put(done))[0]  # type: ignore[method-assign, func-returns-value]
+        take = running.engine.take
+        running.engine.take = watch  # type: ignore[method-assign]
         kept = []
         with in_background(running, threading.Event()) as reports:
             for number, message in enumerate(messages, 1):
                 offer(pool, message, param="t", number=number, step=0)
-                kept.append(len(decoded().kept))
+                kept.append(len(taken.get(timeout=60).kept))
     (report,) = reports
     assert (report.failed, len(report.made), report.decodes) == ([], 1, 3)
     assert kept == [1, 1, 0]
@@ -251,9 +253,9 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
     with junctura.Pool(schema="mars") as pool, junctura.Pool(schema="free") as own:
         pool.offer(values, {**BASE, "param": "t", "step": 0, "grid": "F16", "units": "K"})
         key = pool.list("")[0].key
-        worker = Worker(own, task_messages.Job(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
-        worker.do(task_messages.Task(0, keep=(0,), inputs=(0,), key=key))
-        worker.do(task_messages.Task(1, products=(0,), sources={0: ((key, "1"),)}))
+        worker = Worker(own, BrokerJob(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
+        worker.do(TaskOrder(0, DecodeInput(0, key, nodes=(0,), keep=(0,))))
+        worker.do(TaskOrder(1, MakeProduct(0, ((key, "1"),))))
         ((obj, field),) = read
         assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
         with own.demand(name="array/0", timeout=0) as kept:

@@ -16,7 +16,7 @@ from broker_runs import broker, grid_message, heard, offer, program
 import junctura
 from junctura.products import Broker, Failed, Made
 from junctura.products.__main__ import main
-from junctura.products._broker.output_locks import Claims
+from junctura.products._broker.output_locks import OutputLocks
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -31,8 +31,8 @@ DATED = ONE.replace("maps/one", "maps/{date}")
 CLAIMING = """
 import sys
 from pathlib import Path
-from junctura.products._broker.output_locks import Claims
-with Claims(Path(sys.argv[1]), sys.argv[2:], "night"):
+from junctura.products._broker.output_locks import OutputLocks
+with OutputLocks(Path(sys.argv[1]), sys.argv[2:], "night"):
     print("claimed", flush=True)
     sys.stdin.read()
 """
@@ -56,7 +56,7 @@ def test_a_file_that_another_run_makes_is_refused_by_name_and_others_are_made(tm
 
 def test_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "wanted.yaml").write_text(ONE)
-    with junctura.Pool(schema="mars") as pool, Claims(tmp_path, ["maps/one.grib2"], "night"):
+    with junctura.Pool(schema="mars") as pool, OutputLocks(tmp_path, ["maps/one.grib2"], "night"):
         assert main([str(tmp_path / "wanted.yaml"), "--pool", pool.url, "--out", str(tmp_path)]) == 1
     assert "maps/one.grib2" in capsys.readouterr().err
 
@@ -67,7 +67,7 @@ def test_what_a_run_that_was_killed_has_claimed_is_free(tmp_path: Path) -> None:
         other.kill()
         other.wait()
     assert len(list(tmp_path.iterdir())) == 1
-    with Claims(tmp_path, ["one"], "day"):
+    with OutputLocks(tmp_path, ["one"], "day"):
         assert len(list(tmp_path.iterdir())) == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_lists_that_end_or_are_damaged_while_they_are_read_hurt_nobody(tmp_path:
     (tmp_path / ".run-1.claims").mkdir()
     with (tmp_path / ".run-2.claims").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with Claims(tmp_path, ["one"], "day"):
+        with OutputLocks(tmp_path, ["one"], "day"):
             pass
 
 

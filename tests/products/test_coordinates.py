@@ -18,7 +18,7 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
 from junctura.products._operations import ToGrid
 from junctura.products._regrid.grids import Grid, directions, grid
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 netcdf = pytest.importorskip("netCDF4")
 pytest.importorskip("scipy")
@@ -80,7 +80,7 @@ def test_places_come_from_a_file(tmp_path: Path, kind: str) -> None:
     # Of a function that is linear in space, the sphere's curvature within a triangle of 3.7 degrees.
     bounds = {"linear": 11.2 * np.radians(3.7) ** 2 / 4, "nearest": 11.2 * np.radians(3.7), "conservative": 1.5}
     for method, bound in bounds.items():
-        (made,) = ToGrid("5/5", method, coordinates=str(file))([field], Transforms())  # type: ignore[arg-type]
+        (made,) = ToGrid("5/5", method, coordinates=str(file))([field], FieldTransforms())  # type: ignore[arg-type]
         assert np.abs(made.values - truth).max() < bound, method
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     field = decode(_message(np.zeros(_COUNT)))
 
     def made(file: Path) -> Field:
-        (one,) = ToGrid("5/5", "linear", coordinates=str(file))([field], Transforms())
+        (one,) = ToGrid("5/5", "linear", coordinates=str(file))([field], FieldTransforms())
         return one
 
     north, east = _places()
@@ -137,7 +137,7 @@ def test_places_come_from_fields_in_the_pool(tmp_path: Path, units: str) -> None
     values = _smooth(north, east)
     given = (np.radians(north), np.radians(east)) if units == "radians" else (north, east)
     (by_file,) = ToGrid("5/5", coordinates=str(_netcdf(tmp_path / "c.nc", ("lat", "lon"), "", (north, east))))(
-        [decode(_message(values))], Transforms()
+        [decode(_message(values))], FieldTransforms()
     )
     on = decode(_message(values)).grid.name
     with junctura.Pool(schema="mars") as pool:
@@ -161,5 +161,6 @@ def test_without_such_fields_a_product_is_not_made(tmp_path: Path) -> None:
     assert len(report.failed) == 2
     assert all("no field tlat on its grid is in the pool: offer it before" in one.cause for one in report.failed)
     field = decode(_message(np.zeros(_COUNT)))
+    regrid = ToGrid.read({"name": "5/5", "coordinates": {"latitude": "tlat", "longitude": "tlon"}})
     with pytest.raises(InvalidArgument, match="no field tlat on its grid is here: name a file of coordinates"):
-        ToGrid.read({"name": "5/5", "coordinates": {"latitude": "tlat", "longitude": "tlon"}})([field], Transforms())
+        regrid([field], FieldTransforms())

@@ -19,7 +19,7 @@ from broker_runs import BASE, broker, grid_message, offer, served, spectral_mess
 import junctura
 from junctura.products import Failed, Made
 from junctura.products.__main__ import main
-from junctura.products._workers.dask_crew import Cluster
+from junctura.products._workers.dask_crew import DaskCrew
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -158,7 +158,7 @@ def hang_once(url: str, word: str) -> None:
 
     def once(self: Any, task: Any) -> Any:
         done = whole(self, task)
-        if word not in task.key or task.looks:
+        if type(task).__name__ != "DecodeInput" or word not in task.key:
             return done
         with junctura.Pool(url, name="witness") as pool:
             try:
@@ -215,7 +215,7 @@ class Deadly(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
         whole = worker_process.Worker._do
 
         def deadly(self: Any, task: Any) -> Any:
-            if "step=6" in task.key and not task.looks:
+            if type(task).__name__ == "DecodeInput" and "step=6" in task.key:
                 os.kill(os.getpid(), signal.SIGKILL)
             return whole(self, task)
 
@@ -273,7 +273,7 @@ if __name__ == "__main__":
 def test_the_run_ends_when_its_own_pool_does(tmp_path: Path, pool: junctura.Pool, cluster: Any) -> None:
     offer(pool, grid_message(280.0, shortName="t", level=850), param="t", step=0)
     running = broker(tmp_path, pool, PLAIN, workers=None, dask=cluster.scheduler_address)
-    assert isinstance(running.crew, Cluster)
+    assert isinstance(running.crew, DaskCrew)
     server = running.crew._served._process
     running.observer = lambda _: server.kill()
     with pytest.raises(ConnectionError) as raised:

@@ -16,14 +16,14 @@ from broker_runs import broker, client, grid_message, in_background, offer, reci
 from outputs_fields import field
 
 import junctura
-from junctura.products._broker.task_messages import Job
 from junctura.products._map import ink, sampling
 from junctura.products._map.picture import picture
 from junctura.products._map.ranges import prepare
 from junctura.products._outputs import Output
+from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._workers import fork_server
 from junctura.products._workers.cache import Bounded
-from junctura.products._workers.crew import Processes, described, libraries
+from junctura.products._workers.crew import ProcessCrew, described, libraries
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -32,7 +32,7 @@ product: plain
 from: {param: t, levelist: 850, step: 0/6}
 to: {format: grib2, name: "plain_{step}.grib2"}
 """
-NOTHING = Job([], "unix:nowhere", None, "")
+NOTHING = BrokerJob([], "unix:nowhere", None, "")
 
 
 def _parent(pid: int) -> int:
@@ -45,7 +45,7 @@ def _has_ended(process: int) -> bool:
     return bool(poll.poll(50_000))
 
 
-def _started(crew: Processes, count: int) -> set[int]:
+def _started(crew: ProcessCrew, count: int) -> set[int]:
     """The workers, when so many are there."""
     while len(crew.workers) < count:
         (descriptor,) = crew.descriptors
@@ -66,8 +66,8 @@ def test_what_is_loaded_starts_no_thread_and_opens_no_file(tmp_path: Path) -> No
     """A lock that another thread holds would stay locked in all workers."""
     made = [STEPS.replace("grib2", form) for form in ("grib2", "netcdf", "zarr")]
     made.append(f"{STEPS}do: [grid: 1/1]\n")
-    job = Job([one for text in made for one in recipes(tmp_path, text)], "unix:nowhere", None, "")
-    with Processes(1, 1 << 20) as crew:
+    job = BrokerJob([one for text in made for one in recipes(tmp_path, text)], "unix:nowhere", None, "")
+    with ProcessCrew(1, 1 << 20) as crew:
         crew.begin(job)
         (worker,) = _started(crew, 1)
         fork_server = _parent(worker)
@@ -87,7 +87,7 @@ def test_what_does_not_work_is_for_workers_to_report(monkeypatch: pytest.MonkeyP
 
 
 def test_all_workers_have_one_parent_and_end_with_the_crew() -> None:
-    with Processes(3, 1 << 20) as crew:
+    with ProcessCrew(3, 1 << 20) as crew:
         crew.begin(NOTHING)
         workers = _started(crew, 3)
         (fork_server,) = {_parent(pid) for pid in workers}

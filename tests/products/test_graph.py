@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura._document.located_yaml import documents
-from junctura.products._broker.task_graph import Graph
+from junctura.products._broker.life_cycles import ProductState
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._recipe.definitions import Recipe
 from junctura.products._recipe.mars_words import Key
 from junctura.products._recipe.reading import recipe_of
@@ -40,20 +41,20 @@ def recipes(*texts: str) -> list[Recipe]:
     return [recipe_of(document) for text in texts for document in documents(text.encode(), "t.yaml")]
 
 
-def graph(*texts: str) -> Graph:
-    return Graph(recipes(*texts))
+def graph(*texts: str) -> ProductGraph:
+    return ProductGraph(recipes(*texts))
 
 
-def inputs(made: Graph) -> list[int]:
+def inputs(made: ProductGraph) -> list[int]:
     return [node.number for node in made.nodes if node.key is not None]
 
 
-def node(made: Graph, param: str, step: int) -> int:
+def node(made: ProductGraph, param: str, step: int) -> int:
     (found,) = made.inputs({"param": param, "levelist": 850, "step": str(step)})
     return found
 
 
-def texts(made: Graph) -> list[str]:
+def texts(made: ProductGraph) -> list[str]:
     return [one.operation.name if one.operation else str(one.key) for one in made.nodes]
 
 
@@ -96,7 +97,7 @@ def test_an_input_is_the_last_of_a_product_where_no_other_one_needs_what_comes_o
     assert last_of("t") == ["units"]
     assert last_of("vo") == last_of("d") == []
     (units,) = made.last_of([node(made, "t", 0)])
-    made.fail(units, "")
+    made.fail(units)
     assert last_of("t") == []
     plain = graph(PLAIN)
     assert plain.last_of(inputs(plain)) == [0, 1, 2]
@@ -156,7 +157,7 @@ def test_a_pair_is_ready_once_when_both_are_there() -> None:
     assert made.keep([vo, d]).pairs == (), "they were there before"
     ready = made.keep(made.kept_of([pair]))
     assert [made.products[number].wanted.recipe.product for number in ready.products] == ["jet"]
-    assert made.use(made.nodes[pair].parents) == [vo, d]
+    assert made.end_pair(pair, is_made=True) == [vo, d]
     ready = made.keep(made.kept_of([t]))
     assert [made.products[number].wanted.recipe.product for number in ready.products] == ["winds"]
 
@@ -171,19 +172,19 @@ def test_nodes_are_free_when_the_last_product_has_them() -> None:
     assert made.done(grid_product) == [], "the winds wait for it"
     assert made.done(units_product) == [kept[1]]
     (winds,) = [number for number in made.nodes[kept[0]].products if made.is_open(number)]
-    assert {kept[0], node(made, "vo", 0), node(made, "d", 0)} < set(made.fail(winds, "no disk"))
+    assert {kept[0], node(made, "vo", 0), node(made, "d", 0)} < set(made.fail(winds))
     assert [product.number for product in made.open()] == [1, 3, 5]
     assert made.left == 3
 
 
-@pytest.mark.parametrize("end", ["done", "fail"])
+@pytest.mark.parametrize("end", ["found", "fail"])
 def test_a_pair_that_nobody_waits_for_any_more_is_not_made(end: str) -> None:
     """Else what a run before has finished would be decoded again, and what came for it would be kept for ever."""
     made = graph(WINDS, JET)
     vo, d = node(made, "vo", 0), node(made, "d", 0)
     made.keep([vo])
     of_this = [product for product in made.products if product.wanted.attributes["step"] == 0]
-    freed = [made.done(one.number) if end == "done" else made.fail(one.number, "") for one in of_this]
+    freed = [made.found(one.number) if end == "found" else made.fail(one.number) for one in of_this]
     assert {vo, d} <= set(freed[1])
     assert not {vo, d} & set(freed[0])
     assert made.kept_of([d]) == []
@@ -192,21 +193,21 @@ def test_a_pair_that_nobody_waits_for_any_more_is_not_made(end: str) -> None:
 
 def test_what_fails_takes_with_it_whatever_is_made_of_it_and_nothing_else() -> None:
     made = graph(GRID, UNITS, WINDS, JET)
-    failed = made.fail_node(node(made, "d", 6), "broken")
+    failed = made.fail_node(node(made, "d", 6))
     assert [(made.products[n].wanted.recipe.product, made.products[n].wanted.attributes["step"]) for n in failed] == [
         ("winds", 6),
         ("jet", 6),
     ]
     for number in failed:
-        made.fail(number, "broken")
-    assert made.fail_node(node(made, "d", 6), "again") == [], "each is given up once"
+        made.fail(number)
+    assert made.fail_node(node(made, "d", 6)) == [], "each is given up once"
     gridded = made.nodes[node(made, "t", 0)].children[0]
-    assert {made.products[n].wanted.recipe.product for n in made.fail_node(gridded, "")} == {"grid", "units", "winds"}
+    assert {made.products[n].wanted.recipe.product for n in made.fail_node(gridded)} == {"grid", "units", "winds"}
 
 
 def test_a_product_that_was_given_up_is_not_begun() -> None:
     made = graph(GRID)
-    made.fail(0, "two fields are meant")
+    made.fail(0)
     assert made.kept_of([node(made, "t", 0)]) == []
     assert made.keep(made.nodes[node(made, "t", 0)].children).products == ()
 
@@ -232,7 +233,7 @@ def test_inputs_of_a_product_come_in_its_order() -> None:
 class Broker:
     """Does what can be done in any order, and checks that it is done once."""
 
-    def __init__(self, made: Graph, chance: random.Random, failing: Iterable[int]) -> None:
+    def __init__(self, made: ProductGraph, chance: random.Random, failing: Iterable[int]) -> None:
         self.graph, self.chance, self.failing = made, chance, set(failing)
         self.begun: list[int] = []
         self.kept: list[int] = []
@@ -251,13 +252,13 @@ class Broker:
 
     def pair(self, number: int) -> None:
         self.take(self.graph.kept_of([number]))
-        self.free(self.graph.use(self.graph.nodes[number].parents))
+        self.free(self.graph.end_pair(number, is_made=True))
 
     def take(self, keep: list[int]) -> None:
         bad = self.failing.intersection(keep)
         for number in bad:
-            for product in self.graph.fail_node(number, "bad"):
-                self.free(self.graph.fail(product, "bad"))
+            for product in self.graph.fail_node(number):
+                self.free(self.graph.fail(product))
         kept = [number for number in keep if number not in bad]
         ready = self.graph.keep(kept)
         self.kept += kept
@@ -295,7 +296,7 @@ def test_whatever_fails_every_product_ends_once_and_nothing_stays(chosen: list[s
     made = graph(*chosen)
     broker = Broker(made, random.Random(seed), bad)
     broker.run()
-    failed = {product.number for product in made.products if product.failure is not None}
+    failed = {product.number for product in made.products if product.state is ProductState.FAILED}
     assert failed.isdisjoint(broker.begun)
     assert failed | set(broker.begun) == {product.number for product in made.products}
     assert len(broker.begun) == len(set(broker.begun))

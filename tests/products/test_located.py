@@ -26,7 +26,7 @@ from junctura.products._outputs import Output
 from junctura.products._regrid import located_weights
 from junctura.products._regrid.grids import Grid, directions, gaussian_latitudes, grid
 from junctura.products._regrid.interpolate import to_grid
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 spatial = pytest.importorskip("scipy.spatial")
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -410,7 +410,7 @@ def test_a_name_without_a_section_is_refused(name: str) -> None:
 
 
 def test_every_file_goes_through_grid_and_crop_or_is_refused(shared: Path) -> None:
-    transforms, refused = Transforms(), set()
+    transforms, refused = FieldTransforms(), set()
     for path in sorted(shared.rglob("*.grib*")):
         try:
             field, *others = (decode(message) for message in itertools.islice(grib_messages.messages(path), 2))
@@ -435,4 +435,4 @@ def test_every_file_goes_through_grid_and_crop_or_is_refused(shared: Path) -> No
 
 def test_what_has_no_rows_is_not_cut() -> None:
     with pytest.raises(InvalidArgument, match="it has no rows of equal length: bring it to a grid first"):
-        Crop(72, -25, 34, 45)([_field("lambert")], Transforms())
+        Crop(72, -25, 34, 45)([_field("lambert")], FieldTransforms())

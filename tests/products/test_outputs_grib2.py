@@ -22,7 +22,7 @@ from junctura.products._input.decoding import decode
 from junctura.products._operations import Ensemble
 from junctura.products._outputs import Output
 from junctura.products._regrid.grids import spectral
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 MARS = {"class": "od", "stream": "enfo", "expver": "0001", "type": "pf"}
 
@@ -176,7 +176,7 @@ def test_the_tools_of_eccodes_have_the_words_of_mars_for_each_statistic(
     tmp_path: Path, statistic: Any, words: list[str], over: dict[str, Any]
 ) -> None:
     members = [field(number=number, **{**MARS, **over}) for number in (1, 2)]
-    path = written(Output("grib2"), tmp_path / "p.grib2", *Ensemble.read([statistic])(members, Transforms()))
+    path = written(Output("grib2"), tmp_path / "p.grib2", *Ensemble.read([statistic])(members, FieldTransforms()))
     said = tool("grib_get", "-m", path).split()
     assert {"od", "enfo", "0001", "20260801", "1200", "850", *words} <= set(said)
     names, values = tool("grib_ls", "-m", path).splitlines()[1:3]
@@ -186,7 +186,7 @@ def test_the_tools_of_eccodes_have_the_words_of_mars_for_each_statistic(
 
 def test_the_tools_of_eccodes_have_the_words_of_mars_for_all_statistics_of_a_file(tmp_path: Path) -> None:
     statistics: list[Any] = ["mean", "spread", {"probability": {"above": 280}}, "min", {"percentile": [10, 90]}, "max"]
-    made = Ensemble.read(statistics)([field(number=number, **MARS) for number in (1, 2)], Transforms())
+    made = Ensemble.read(statistics)([field(number=number, **MARS) for number in (1, 2)], FieldTransforms())
     path = written(Output("grib2"), tmp_path / "p.grib2", *made)
     assert [set(line.split()) & {"em", "es", "ep", "pb"} for line in tool("grib_get", "-m", path).splitlines()] == [
         {"em"}, {"es"}, {"ep"}, {"pb"}, {"pb"}, {"pb"}, {"pb"}
@@ -309,7 +309,7 @@ def test_values_are_in_the_unit_that_grib_has_for_them(
 
 def test_thresholds_are_in_the_unit_that_grib_has_for_them(tmp_path: Path) -> None:
     members = [field(units="degC", number=number) for number in (1, 2)]
-    (one,) = Ensemble.read([{"probability": {"above": 0.5}}])(members, Transforms())
+    (one,) = Ensemble.read([{"probability": {"above": 0.5}}])(members, FieldTransforms())
     assert read(tmp_path, one)["lowerLimit"] == pytest.approx(273.65)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,32 @@ import pytest
 from broker_runs import BASE, TRUNCATION, broker, grid_message, offer, recipes, spectral_message
 
 import junctura
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_graph import Graph
-from junctura.products._broker.task_messages import Legendre, Task, Weights
-from junctura.products._broker.weights_planner import Preparing, grid_of
+from junctura.products._broker.engine import ProductEngine
+from junctura.products._broker.engine_events import BeginTask, EngineEvent, HintLegendre, InputArrived, TaskAnswered
+from junctura.products._broker.run_report import Report
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoding import decode, decodes
+from junctura.products._input.input_grid import grid_of
 from junctura.products._regrid import legendre, weight_matrices
 from junctura.products._regrid.grids import regular_ll
 from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import prepare, to_grid
+from junctura.products._tasks.codec import write_order
+from junctura.products._tasks.tasks import (
+    DecodeInput,
+    GridFound,
+    LegendreSpec,
+    LookAtInput,
+    MakeProduct,
+    MakeWeights,
+    Result,
+    TaskAnswer,
+    TaskOrder,
+    TaskUsage,
+    WeightsMade,
+    WeightsSpec,
+)
+from junctura.products._workers import crew
 from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(120)
@@ -46,11 +62,11 @@ do: [grid: F16]
 to: {format: grib2, name: "same_{number}.grib2"}
 """
 OF_T = [
-    Weights("F16", "10/10", "linear", "scalar"),
-    Weights("F16", "F8", "linear", "scalar"),
-    Weights("F8", "20/20", "linear", "scalar"),
+    WeightsSpec("F16", "10/10", "linear", "scalar"),
+    WeightsSpec("F16", "F8", "linear", "scalar"),
+    WeightsSpec("F8", "20/20", "linear", "scalar"),
 ]
-OF_U = [Weights("F16", "10/10", "linear", "vector")]
+OF_U = [WeightsSpec("F16", "10/10", "linear", "vector")]
 
 
 @pytest.fixture(autouse=True)
@@ -62,35 +78,49 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Asked:
-    """What a `Preparing` has asked for, and what may go on."""
+    """Asks an engine what to do, and does it, but for making weights."""
 
     def __init__(self, folder: Path, text: str) -> None:
-        self.graph = Graph(recipes(folder, text))
-        self.made: dict[Weights, Callable[[], None]] = {}
+        self.engine = ProductEngine(ProductGraph(recipes(folder, text)), Report())
+        # By weights the task that makes them.
+        self.made: dict[WeightsSpec, int] = {}
+        self.names: list[str] = []
         self.gone: list[str] = []
         self.looked = 0
-        self.preparing = Preparing(self.graph, self._look, self._make, self._hint)
-        self.hints: list[Legendre] = []
+        self.hints: list[LegendreSpec] = []
 
-    def _hint(self, legendre: Legendre) -> None:
-        self.hints.append(legendre)
+    def take(self, event: EngineEvent) -> None:
+        for action in self.engine.take(event):
+            if isinstance(action, HintLegendre):
+                self.hints.append(action.legendre)
+            if isinstance(action, BeginTask):
+                self.begin(action.order)
 
-    def _look(self, key: str, then: Callable[[str], None]) -> None:
-        self.looked += 1
-        with self.pool.demand(key, timeout=0) as obj:
-            then(grid_of(obj))
+    def begin(self, order: TaskOrder) -> None:
+        match order.task:
+            case LookAtInput():
+                self.looked += 1
+                with self.pool.demand(order.task.key, timeout=0) as obj:
+                    grid = grid_of(obj)
+                self.answer(order.number, GridFound(grid))
+            case MakeWeights():
+                assert order.task.weights not in self.made, "nothing is made twice"
+                self.made[order.task.weights] = order.number
+            case DecodeInput():
+                self.gone.append(self.names[order.task.input])
 
-    def _make(self, weights: Weights, then: Callable[[], None]) -> None:
-        assert weights not in self.made, "nothing is made twice"
-        self.made[weights] = then
+    def answer(self, number: int, result: Result) -> None:
+        self.take(TaskAnswered(TaskAnswer(number, result, TaskUsage()), 0.0))
+
+    def makes(self, weights: WeightsSpec) -> None:
+        self.answer(self.made[weights], WeightsMade())
 
     def comes(self, data: Any, **words: Any) -> None:
-        name = f"{words['param']}{words['number']}"
+        self.names.append(f"{words['param']}{words['number']}")
         with junctura.Pool(schema="mars") as self.pool, self.pool.follow() as objects:
             self.pool.offer(data, {**BASE, "step": 0, **words})
             with objects.next(timeout=50) as obj:
-                inputs = self.graph.inputs(obj.attributes)
-                self.preparing.first(obj.key, obj.attributes, inputs, lambda: self.gone.append(name))
+                self.take(InputArrived(len(self.names) - 1, obj.key, obj.attributes, obj.nbytes, 0.0))
 
 
 def test_fields_wait_for_all_that_they_need_and_each_is_asked_for_once(tmp_path: Path) -> None:
@@ -102,11 +132,11 @@ def test_fields_wait_for_all_that_they_need_and_each_is_asked_for_once(tmp_path:
     assert decodes() == before, "their grid is known without decoding them"
     assert (asked.gone, asked.looked) == ([], 2)
     for weights in OF_T[:2]:
-        asked.made[weights]()
+        asked.makes(weights)
     assert asked.gone == []
-    asked.made[OF_U[0]]()
+    asked.makes(OF_U[0])
     assert asked.gone == ["u1", "u2"]
-    asked.made[OF_T[2]]()
+    asked.makes(OF_T[2])
     assert asked.gone == ["u1", "u2", "t1", "t2"]
     asked.comes(grid_message(1.0, shortName="t"), param="t", number=3)
     assert asked.gone[-1] == "t3"
@@ -149,7 +179,7 @@ def test_workers_are_told_once_which_legendre_functions_come(tmp_path: Path) -> 
     for number in (1, 2):
         for param in ("vo", "d", "t"):
             asked.comes(spectral_message(number, shortName=param), param=param, number=number)
-    assert asked.hints == [Legendre(TRUNCATION, "10/10", True), Legendre(TRUNCATION, "10/10", False)]
+    assert asked.hints == [LegendreSpec(TRUNCATION, "10/10", True), LegendreSpec(TRUNCATION, "10/10", False)]
     assert asked.gone == ["vo1", "d1", "t1", "vo2", "d2", "t2"], "nothing waits for them"
     assert asked.made == {}
 
@@ -166,14 +196,14 @@ def test_a_worker_that_was_told_has_the_functions_when_fields_come(monkeypatch: 
     # A grid that no other test has, for functions are kept.
     on = regular_ll(12, 18)
     for is_wind in (False, True):
-        Worker.warm(Legendre(TRUNCATION, on.name, is_wind))
+        Worker.warm(LegendreSpec(TRUNCATION, on.name, is_wind))
     assert set(made) == {TRUNCATION, TRUNCATION + 1}
     made.clear()
     vo, d = (decode(spectral_message(seed)) for seed in (1, 2))
     wind(vo, d, on)
     to_grid(vo, on)
     assert made == []
-    Worker.warm(Legendre(5000, on.name, False))
+    Worker.warm(LegendreSpec(5000, on.name, False))
 
 
 def test_arrays_say_their_grid(tmp_path: Path) -> None:
@@ -184,14 +214,13 @@ def test_arrays_say_their_grid(tmp_path: Path) -> None:
 
 
 def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Task] = []
-    write = task_messages.write
+    given: list[Any] = []
 
-    def writing(task: Any) -> bytes:
-        given.append(task)
-        return write(task)
+    def writing(order: TaskOrder) -> bytes:
+        given.append(order.task)
+        return write_order(order)
 
-    monkeypatch.setattr(task_messages, "write", writing)
+    monkeypatch.setattr(crew, "write_order", writing)
     with junctura.Pool(schema="mars") as pool:
         for number in (1, 2, 3):
             for param in "tu":
@@ -199,16 +228,10 @@ def test_workers_make_each_matrix_once_and_decode_after_that(tmp_path: Path, mon
         report = broker(tmp_path, pool, GRIDDED, workers=2).run()
     assert report.failed == [] and len(report.made) == 12
     assert (report.decodes, report.decodes_per_input_max) == (6, 1)
-    assert sorted(task.weights for task in given if task.weights) == sorted(OF_T + OF_U)
-    kinds = [
-        "weights" if task.weights else "look" if task.looks else "decode" for task in given if not is_product(task)
-    ]
-    assert [kinds.count(kind) for kind in ("look", "weights", "decode")] == [2, 4, 6]
-    assert kinds.index("look") < kinds.index("weights") < kinds.index("decode")
-
-
-def is_product(task: Task) -> bool:
-    return bool(task.products) and not task.inputs
+    assert sorted(task.weights for task in given if isinstance(task, MakeWeights)) == sorted(OF_T + OF_U)
+    kinds = [type(task) for task in given if not isinstance(task, MakeProduct)]
+    assert [kinds.count(kind) for kind in (LookAtInput, MakeWeights, DecodeInput)] == [2, 4, 6]
+    assert kinds.index(LookAtInput) < kinds.index(MakeWeights) < kinds.index(DecodeInput)
 
 
 def test_weights_that_cannot_be_had_fail_those_who_need_them_only(

@@ -11,7 +11,7 @@ from broker_runs import broker, grid_message, offer
 import junctura
 from junctura._selectors import joined
 from junctura.products import Failed, Made
-from junctura.products._input.queries import Questions
+from junctura.products._input.queries import InputFollows
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -70,7 +70,7 @@ def test_all_that_several_follows_find_is_taken(count: int) -> None:
         asked = [f"name={number},name!={others}" for number in range(count)]
         assert len(list(joined(asked))) == count
         found: list[str] = []
-        with Questions(pool, asked, 256) as questions:
+        with InputFollows(pool, asked, 256) as questions:
 
             def take(obj: junctura.Object) -> None:
                 with obj:
@@ -86,7 +86,7 @@ def test_each_follow_wakes_who_waits_for_all(of: int) -> None:
     """What one of three follows reads is not lost when the others are looked at after it."""
     with junctura.Pool(schema="free") as pool:
         others = "/".join(map(str, range(1000, 7000)))
-        with Questions(pool, [f"name={number},name!={others}" for number in range(3)], 256) as questions:
+        with InputFollows(pool, [f"name={number},name!={others}" for number in range(3)], 256) as questions:
             found: list[str] = []
             poll = select.poll()
             poll.register(pool.fileno(), select.POLLIN)

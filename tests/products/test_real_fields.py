@@ -24,7 +24,7 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
 from junctura.products._operations import Crop, ToGrid
 from junctura.products._outputs import Output, meaning
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 FILES = (
     "era5-levels-corrupted.grib",
@@ -49,7 +49,7 @@ def fields(path: Path) -> list[Field]:
         with contextlib.suppress(Error):
             found.append(decode(message))
     assert found
-    transforms = Transforms()
+    transforms = FieldTransforms()
     return Crop(72.0, -24.0, 33.0, 45.0)(ToGrid("3/3")(found, transforms), transforms)
 
 

@@ -36,7 +36,7 @@ from junctura.products._operations import (
 from junctura.products._recipe.mars_words import canonical
 from junctura.products._regrid.grids import Spectral
 from junctura.products._regrid.interpolate import prepare, quantity_of
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 pytest.importorskip("scipy")
 pytest.importorskip("mir")
@@ -280,7 +280,7 @@ def applied(operation: Operation, given: list[Field]) -> list[Field]:
     operation.params(tuple(dict.fromkeys(one.param for one in given)))
     if isinstance(operation, Statistics):
         operation.windows(sorted({canonical("step", one.attributes["step"]) for one in given}))
-    return operation(given, Transforms())
+    return operation(given, FieldTransforms())
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -33,7 +33,7 @@ from junctura.products._operations import Crop, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._outputs._output import Format
 from junctura.products._regrid.grids import directions
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 spatial = pytest.importorskip("scipy.spatial")
 # A table of millions of rows takes minutes to be read.
@@ -229,9 +229,9 @@ def test_an_area_has_the_points_within_it_or_is_refused(shared: Path, name: str)
         north, west, south, east = inside(right.points)
         if not field.grid.is_regular:
             with pytest.raises(Error, match="no rows of equal length: bring it to a grid first"):
-                Crop(north, west, south, east)([field], Transforms())
+                Crop(north, west, south, east)([field], FieldTransforms())
             continue
-        (made,) = Crop(north, west, south, east)([field], Transforms())
+        (made,) = Crop(north, west, south, east)([field], FieldTransforms())
         east_of = np.mod(right.points.longitudes + 180, 360) - 180
         within = (right.points.latitudes <= north) & (right.points.latitudes >= south)
         within &= (east_of >= west) & (east_of <= east)
@@ -245,10 +245,10 @@ def test_on_a_grid_each_value_is_that_of_the_nearest_point(shared: Path, name: s
             continue
         if "uvRelativeToGrid" in field.attributes and field.param in ("10u", "10v"):
             with pytest.raises(Error, match=r"write wind: \{\} before"):
-                ToGrid("4/4", "nearest")([field], Transforms())
+                ToGrid("4/4", "nearest")([field], FieldTransforms())
             continue
         target = "1/1" if np.ptp(right.points.latitudes) < 20 else "4/4"
-        (made,) = ToGrid(target, "nearest")([field], Transforms())
+        (made,) = ToGrid(target, "nearest")([field], FieldTransforms())
         known = np.flatnonzero(np.isfinite(made.values.ravel()))
         assert known.size
         places = directions(*made.grid.points())[known]

@@ -18,7 +18,7 @@ from junctura.products._input.decoding import decode
 from junctura.products._operations import ToGrid, Turn, Winds
 from junctura.products._regrid.grids import Grid, grid
 from junctura.products._regrid.interpolate import to_grid
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 _POLE = (-35.0, 15.0)
 
@@ -97,7 +97,7 @@ def _angle(kind: str, on: Grid, pole: tuple[float, float] = _POLE) -> Any:
 @pytest.mark.parametrize("kind", _KINDS)
 def test_winds_are_turned_by_the_analytic_angle(kind: str) -> None:
     given = _pair(kind)
-    u, v = Turn()(given, Transforms())
+    u, v = Turn()(given, FieldTransforms())
     angle = _angle(kind, given[0].grid)
     x, y = (field.values for field in given)
     expected = np.cos(angle) * x - np.sin(angle) * y, np.sin(angle) * x + np.cos(angle) * y
@@ -121,8 +121,8 @@ def test_a_wind_from_the_west_stays_one() -> None:
     given = _pair("rotated area")
     angle = _angle("rotated area", given[0].grid)
     along = [10 * np.cos(angle), -10 * np.sin(angle)]
-    turned = Turn()([field.having(part) for field, part in zip(given, along, strict=True)], Transforms())
-    u, v = ToGrid("2/2")(turned, Transforms())
+    turned = Turn()([field.having(part) for field, part in zip(given, along, strict=True)], FieldTransforms())
+    u, v = ToGrid("2/2")(turned, FieldTransforms())
     inside = ~np.isnan(u.values)
     assert inside.sum() > 50
     assert np.allclose(u.values[inside], 10, atol=0.01) and np.allclose(v.values[inside], 0, atol=0.01)
@@ -136,26 +136,26 @@ def test_a_component_along_the_grid_is_not_regridded() -> None:
         with pytest.raises(InvalidArgument, match=r"along the rows or columns of its grid: write wind: \{\} before"):
             to_grid(field, on)
     with pytest.raises(InvalidArgument, match="v is missing beside u"):
-        Turn()([u], Transforms())
+        Turn()([u], FieldTransforms())
     scalar = u.having(u.values, param="t")
     assert not np.isnan(to_grid(scalar, on).values).all()
     keys = {"gridType": "unstructured_grid", "numberOfDataPoints": 500, "numberOfValues": 500}
     fields = [decode(grib_messages._made("GRIB2", {**keys, "shortName": param}, np.zeros(500))) for param in "uv"]
     along = [field.having(field.values, uvRelativeToGrid=1) for field in fields]
     with pytest.raises(Unsupported, match="without rows cannot be turned"):
-        Turn()(along, Transforms())
+        Turn()(along, FieldTransforms())
 
 
 def test_winds_to_east_and_north_stay_as_they_are() -> None:
     messages = [grib_messages.gaussian(8, np.random.default_rng(1).normal(size=(16, 32)), shortName=p) for p in "uv"]
     fields = [decode(message) for message in messages]
-    assert Turn()(fields, Transforms()) == fields
+    assert Turn()(fields, FieldTransforms()) == fields
 
 
 def test_the_file_of_a_rotated_globe(shared: Path) -> None:
     given = [decode(message) for message in grib_messages.messages(shared / "odd/rotated_wind_20x20.grib")]
     assert all(field.attributes["uvRelativeToGrid"] == 1 for field in given)
-    made = Turn()(given, Transforms())
+    made = Turn()(given, FieldTransforms())
     before, after = (np.hypot(u.values, v.values) for u, v in (given, made))
     assert np.allclose(before, after) and not np.allclose(made[0].values, given[0].values)
     # In closed form, but at the poles of the globe and of the rotated sphere.
@@ -196,7 +196,7 @@ def test_the_winds_of_a_file_on_a_cone(shared: Path) -> None:
         eccodes.codes_grib_multi_support_off()
     x, y = fields
     assert (x.param, y.param) == ("u", "v") and x.attributes["levelist"] == 500
-    u, v = Turn()(fields, Transforms())
+    u, v = Turn()(fields, FieldTransforms())
     angle = -np.sin(np.radians(25)) * np.radians(np.mod(x.grid.longitudes - 265 + 180, 360) - 180)
     for made, theirs in (
         (u, np.cos(angle) * x.values - np.sin(angle) * y.values),

@@ -19,9 +19,9 @@ from broker_runs import BASE, broker, grid_message, in_background, offer
 
 import junctura
 from junctura.products import load_all
-from junctura.products._broker.run_report import Made, Waits
+from junctura.products._broker.run_report import Made, WaitingReport
 from junctura.products._plan import plan_of, run
-from junctura.products._view import View
+from junctura.products._view import ProductsView
 
 WANTED = """
 product: t
@@ -62,7 +62,7 @@ class Heard:
         self.lines: list[str] = []
         self.came = threading.Event()
 
-    def __call__(self, waits: Waits) -> None:
+    def __call__(self, waits: WaitingReport) -> None:
         self.lines += waits.lines if waits.is_new else ()
         self.came.set()
 
@@ -376,9 +376,9 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_what_is_waited_for_stays_until_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    view = View()
+    view = ProductsView()
     for is_new in (True, False):
-        view.waits(Waits(("waits for 1 fields", "step=7 is not there"), is_new))
+        view.waits(WaitingReport(("waits for 1 fields", "step=7 is not there"), is_new))
     said = terminal.getvalue()
     assert said.count("step=7 is not there") == 1 and said.count(": waits for 1 fields\n") == 2
     view.show(Made("t", Path("t.csv"), 1, {}, 0.1), 2)

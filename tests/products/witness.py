@@ -40,6 +40,10 @@ class Witness:
         """The first one that comes there stands still: ``decoded HASH``, or ``rename NAME``."""
         self._monkeypatch.setenv("JUNCTURA_WITNESS_HOLDS", where)
 
+    def kills(self, tag: str, count: int) -> None:
+        """So many workers are killed when they begin a task with this tag."""
+        self._monkeypatch.setenv("JUNCTURA_WITNESS_KILLS", f"{tag} {count}")
+
     def held(self) -> int:
         """The one that stands still, as soon as it does."""
         told = os.open(self._folder / "told", os.O_RDONLY | os.O_NONBLOCK)

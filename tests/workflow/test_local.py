@@ -239,7 +239,7 @@ def test_a_limit_may_be_far_away(jobs: Jobs) -> None:
 
 
 def test_a_job_over_its_limit_is_not_good_even_when_it_ends_well(tmp_path: Path) -> None:
-    attempt = supervisor.Attempt({"job": 1, "grace_s": GRACE_S, "limit_s": 0.0}, 0)
+    attempt = supervisor.RunningAttempt({"job": 1, "grace_s": GRACE_S, "limit_s": 0.0}, 0)
     attempt.is_late, attempt.cause = True, "ran longer than 0 s"
     attempt.has_ended(0)
     with (tmp_path / "log").open("w") as log:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from run_world import BAD, KILLED, World, task, workflow, world
 
+from junctura._transitions import IllegalTransitionError
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
+from junctura.workflow._engine.engine_state import MOVES, TaskPhase, TaskState
 from junctura.workflow._spec.tasks import PoolWanted, Task
 
 THEIRS = PoolWanted(url="unix:theirs")
@@ -364,7 +369,7 @@ def test_names_that_are_taken_are_left_out() -> None:
 def test_an_interrupt_ends_services_last() -> None:
     one = world(task("s", service=True), task("a"), task("b", after=("a",)), task("p", each="x=1"))
     one.run("s")
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
     assert one.asked == {"a"}
     assert one.said("cancelled").keys() == {"b", "p"}
     one.end("a", KILLED)
@@ -377,8 +382,8 @@ def test_an_interrupt_ends_services_last() -> None:
 def test_a_second_interrupt_ends_all_at_once() -> None:
     one = world(task("s", service=True), task("a"))
     one.run("s")
-    one.take(ev.Interrupted())
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
+    one.take(ev.RunInterrupted())
     at_once = {note.words["task"] for note in one.notes if note.kind == "end_asked" and note.words["at_once"]}
     assert at_once == {"s", "a"}
     one.end("s", KILLED)
@@ -455,7 +460,7 @@ def test_nothing_comes_of_who_only_serves_the_pool() -> None:
 def test_an_interrupt_ends_services_and_then_the_pool() -> None:
     one = served(task("s", service=True), task("a"))
     one.run("s")
-    one.take(ev.Interrupted())
+    one.take(ev.RunInterrupted())
     assert one.asked == {"a"}
     one.end("a", KILLED)
     assert one.asked == {"a", "s"}
@@ -561,3 +566,15 @@ def test_an_object_that_went_with_the_pool_is_named() -> None:
 def test_what_is_asked_of_the_pool() -> None:
     engine = Engine(workflow(task("a", on="x=1"), task("p", each="y=1"), task("q", each="y=1")), 1)
     assert engine.selectors == {"x=1", "y=1"}
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(TaskPhase, TaskPhase)))
+def test_a_phase_follows_by_the_table_or_is_a_named_error(before: TaskPhase, after: TaskPhase) -> None:
+    state = TaskState(task("a"), before)
+    if after in MOVES[before]:
+        state.move(after)
+        assert state.phase is after
+    else:
+        with pytest.raises(IllegalTransitionError, match=f"^task a: {after.value} after {before.value}$"):
+            state.move(after)
+        assert state.phase is before

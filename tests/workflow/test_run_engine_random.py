@@ -86,7 +86,7 @@ class Run(World):
             if self.sequence < 6 and not self.has_pool_ended:
                 found.append(lambda name=name: self.something(name))  # type: ignore[misc]
         if interrupts and self.over is None and self.draw(st.integers(0, 20)) == 0:
-            found.append(lambda: self.take(ev.Interrupted()))
+            found.append(lambda: self.take(ev.RunInterrupted()))
         pool = self.engine.workflow.pool
         is_theirs = pool is not None and pool.url is not None
         if is_theirs and not self.has_pool_ended and self.draw(st.integers(0, 20)) == 0:
@@ -168,7 +168,7 @@ def test_every_run_ends_as_it_should(data: st.DataObject, made: list[Task], pool
     if run.over is None:
         assert is_patient(run)
         assert all(run.engine.parts[name].task.service for name in run.live)
-        run.take(ev.Interrupted())
+        run.take(ev.RunInterrupted())
         while run.live:
             run.end(next(iter(run.live)), KILLED)
     check_the_end(run)

@@ -17,7 +17,7 @@ from jobs_told import LIMIT_S, Jobs, Told
 from slurm import CORES, NODES, Slurm
 
 from junctura.errors import Closed, InvalidArgument
-from junctura.workflow._executors.batch import Batch
+from junctura.workflow._executors.batch import BatchExecutor
 from junctura.workflow._executors.jobs import Ended, Resources
 
 GOOD = Ended(0)
@@ -26,7 +26,7 @@ POLL_S = 0.1
 
 @pytest.fixture
 def jobs(slurm: Slurm, tmp_path: Path) -> Iterator[Jobs]:
-    executor = Batch("slurm", slurm.folder / "scripts", poll_s=POLL_S)
+    executor = BatchExecutor("slurm", slurm.folder / "scripts", poll_s=POLL_S)
     yield Jobs(executor, tmp_path)
     executor.close()
     assert list((slurm.folder / "scripts").iterdir()) == []
@@ -34,7 +34,7 @@ def jobs(slurm: Slurm, tmp_path: Path) -> Iterator[Jobs]:
 
 @pytest.fixture
 def local_jobs(tmp_path: Path) -> Iterator[Jobs]:
-    executor = Batch("local", tmp_path / "scripts")
+    executor = BatchExecutor("local", tmp_path / "scripts")
     yield Jobs(executor, tmp_path)
     executor.close()
 
@@ -187,7 +187,7 @@ def test_a_batch_system_that_does_not_answer_is_an_end_with_its_cause(
 
 
 def test_close_cancels_all(slurm: Slurm, tmp_path: Path) -> None:
-    jobs = Jobs(Batch("slurm", slurm.folder / "scripts", poll_s=POLL_S), tmp_path)
+    jobs = Jobs(BatchExecutor("slurm", slurm.folder / "scripts", poll_s=POLL_S), tmp_path)
     tolds = [jobs.start("sleep", "1000").begun() for _ in range(3)]
     jobs.executor.close()
     jobs.executor.close()
@@ -223,7 +223,7 @@ def refusing(job: Any, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_cancelled_at_first_is_cancelled_later_and_at_last_named(
     tmp_path: Path, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = Jobs(Batch("local", tmp_path / "scripts", poll_s=0.01), tmp_path)
+    jobs = Jobs(BatchExecutor("local", tmp_path / "scripts", poll_s=0.01), tmp_path)
     fifo = jobs.fifo("fifo")
     told = jobs.start("sh", "-c", f"read line <{fifo}").begun()
     refusing(told.running._described, times, monkeypatch)  # type: ignore[attr-defined]
@@ -243,7 +243,7 @@ def test_a_job_is_told_when_it_is_taken_and_ended_by_another_process(jobs: Jobs,
     identity = taken.get(timeout=LIMIT_S)
     assert identity == told.running.identity
     told.begun()
-    other = Batch("slurm", tmp_path / "scripts", poll_s=POLL_S)
+    other = BatchExecutor("slurm", tmp_path / "scripts", poll_s=POLL_S)
     # The second one is of a job that nobody knows any more.
     assert other.end_left([identity, "slurm job 4000000"]) == {}
     assert slurm.run("squeue", "--noheader").stdout == ""
@@ -252,7 +252,7 @@ def test_a_job_is_told_when_it_is_taken_and_ended_by_another_process(jobs: Jobs,
 
 
 def test_a_missing_batch_system_is_known_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = Jobs(Batch("slurm", tmp_path), tmp_path)
+    jobs = Jobs(BatchExecutor("slurm", tmp_path), tmp_path)
     monkeypatch.setenv("PATH", "/no")
     assert jobs.executor.check(jobs.job("true")) == "there is no program sbatch, which belongs to slurm"
     assert jobs.run("true").cause != ""
@@ -261,6 +261,6 @@ def test_a_missing_batch_system_is_known_before(tmp_path: Path, monkeypatch: pyt
 
 def test_an_unknown_batch_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match='no such batch system; did you mean "slurm"'):
-        Batch("slrum", tmp_path)
+        BatchExecutor("slrum", tmp_path)
     with pytest.raises(InvalidArgument, match="batch scripts cannot say this"):
-        Batch("slurm", tmp_path / "a b")
+        BatchExecutor("slurm", tmp_path / "a b")

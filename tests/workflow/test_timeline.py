@@ -22,7 +22,7 @@ from junctura.workflow._record.critical_path import Attribution
 from junctura.workflow._record.history import History, history
 from junctura.workflow._timeline import counts
 from junctura.workflow._timeline import page as pages
-from junctura.workflow._timeline.clock import Axis
+from junctura.workflow._timeline.clock import TimeAxis
 from junctura.workflow._timeline.folding import OTHERS, groups
 from junctura.workflow._timeline.page import page
 from junctura.workflow._view.text_format import clean, seconds, size
@@ -209,7 +209,7 @@ def test_a_run_that_went_on_is_drawn_without_the_time_between() -> None:
     run = history(examples.resumed())
     text = page(run)
     assert len(of_class(text, "break")) == 1 and "stopped 23 h 53 min" in text and "went on 1 time" in text
-    axis = Axis(run, 100, 1000)
+    axis = TimeAxis(run, 100, 1000)
     assert axis.x(run.first.begin_at) == 100 and axis.x(run.last.end_at) == pytest.approx(1000)
     assert axis.x(run.last.begin_at) - axis.x(run.first.end_at) == pytest.approx(axis.gap)
     gap = run.first.end_at - run.first.begin_at
@@ -288,7 +288,7 @@ def test_curves_keep_the_area(spans: list[tuple[float, float, float]]) -> None:
 @pytest.mark.parametrize("length", [0.0, 1e-6, 0.0004, 0.03, 1, 7.3, 59, 61, 600, 5000, 86400, 3e6, 1e11])
 def test_the_axis_has_some_marks_with_units_and_none_twice(length: float) -> None:
     run: History = history([{"kind": "run", "at": 1.0}, {"kind": "run_end", "at": 1.0 + length}])
-    ticks = Axis(run, 184, 1142).ticks()
+    ticks = TimeAxis(run, 184, 1142).ticks()
     assert 1 <= len(ticks) <= 41 and len({tick.text for tick in ticks}) == len(ticks)
     assert all(184 <= tick.x <= 1142.5 for tick in ticks) and ticks[0].text == "0"
     assert all(re.search(r"s|min|h|d", tick.text) for tick in ticks[1:])

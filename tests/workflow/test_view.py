@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junctura._progress import Screen
-from junctura.workflow._view.status_table import View
+from junctura.workflow._view.status_table import StatusView
 
 sys.path.insert(0, str(Path(__file__).parent))
 import example_records as examples
@@ -48,10 +48,10 @@ class Terminal(io.StringIO):
         return [line.rstrip() for line in lines[:-1]]
 
 
-def seen(lines: list[dict[str, Any]], stream: io.StringIO, **options: Any) -> View:
+def seen(lines: list[dict[str, Any]], stream: io.StringIO, **options: Any) -> StatusView:
     """A view that has taken these lines, each at its time."""
     now = [0.0]
-    view = View(False, stream=stream, clock=lambda: now[0], **options)
+    view = StatusView(False, stream=stream, clock=lambda: now[0], **options)
     for line in lines:
         now[0] = float(line["at"])
         view.take(line)
@@ -141,7 +141,7 @@ def test_a_log_that_is_not_there_is_not_shown(log: str, tmp_path: Path) -> None:
 
 def test_quiet_is_quiet() -> None:
     stream = Terminal()
-    with View(True, stream=stream) as view:
+    with StatusView(True, stream=stream) as view:
         for line in examples.ensemble():
             view.take(line)
     assert stream.getvalue() == ""
@@ -155,7 +155,7 @@ def test_that_nobody_reads_it_any_more_is_no_failure() -> None:
     closed = io.StringIO()
     closed.close()
     for stream in (Gone(), Terminal()):
-        with View(False, stream=stream) as view:
+        with StatusView(False, stream=stream) as view:
             for index, line in enumerate(examples.three()):
                 if index == 3:
                     stream.close()
@@ -166,7 +166,7 @@ def test_what_was_before_a_run_went_on_counts_and_is_not_told() -> None:
     lines = examples.resumed()
     second = max(n for n, line in enumerate(lines) if line["kind"] == "run")
     stream = io.StringIO()
-    view = View(False, stream=stream)
+    view = StatusView(False, stream=stream)
     view.recall(lines[:second])
     assert stream.getvalue() == ""
     for line in lines[second:]:
@@ -219,6 +219,6 @@ KINDS = ("run", "ready", "start", "begin", "end", "done", "failed", "skipped", "
 )
 def test_it_never_raises_whatever_a_line_says(lines: list[dict[str, Any]]) -> None:
     for stream in (io.StringIO(), Terminal()):
-        view = View(False, stream=stream, clock=lambda: 5.0)
+        view = StatusView(False, stream=stream, clock=lambda: 5.0)
         for line in lines:
             view.take(line)

@@ -40,7 +40,7 @@ def points_max() -> int:
         raise InvalidArgument(f"{POINTS_VARIABLE}={text}", "expected a number of points") from None
 
 
-class Announced(NamedTuple):
+class AnnouncedMessage(NamedTuple):
     """What the header of a message announces, compared with its bytes."""
 
     # Of the message; other bytes may follow.
@@ -54,7 +54,7 @@ class Announced(NamedTuple):
     is_regular: bool
 
 
-def announced(message: bytes) -> Announced:
+def announced(message: bytes) -> AnnouncedMessage:
     """What a message announces.
 
     Raises
@@ -65,7 +65,7 @@ def announced(message: bytes) -> Announced:
         The field has more points than `points_max`.
 
     """
-    found = Announced(*_packed(message))
+    found = AnnouncedMessage(*_packed(message))
     limit(found.points)
     return found
 
@@ -151,7 +151,7 @@ def decoded(message: bytes, read: Callable[..., _Result], *arguments: Any) -> _R
     return decoded_as(announced(message), message, read, *arguments)
 
 
-def decoded_as(is_what: Announced, message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
+def decoded_as(is_what: AnnouncedMessage, message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
     """``read(message, *arguments)``, here or in a process that may crash.
 
     Parameters

@@ -95,7 +95,7 @@ class Fields(BackendEntrypoint):
         if not len(listing):
             raise NotFound(selector, "nothing that is there matches")
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        return _Cubes(listing).dataset(dropped, partial, np.dtype(np.float32 if dtype is None else dtype))
+        return CubeBuilder(listing).dataset(dropped, partial, np.dtype(np.float32 if dtype is None else dtype))
 
 
 def _listed(given: Any, selector: str) -> Listing:
@@ -127,7 +127,7 @@ class _Grid(NamedTuple):
         return dict(self.along or {}) if self.where is None else self.where.layout.labelled()
 
 
-class _Cubes:
+class CubeBuilder:
     """Objects by variable and along axes: those of a listing, or of what has columns as a listing has.
 
     Parameters

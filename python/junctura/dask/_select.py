@@ -205,10 +205,10 @@ def _delayed(place: Place, references: Sequence[Reference]) -> list[Delayed]:
 
 def _dataset(place: Place, found: InPoolFound | Listing, partial: bool, dtype: npt.DTypeLike | None) -> xarray.Dataset:
     needed("xarray", "grib")
-    from junctura._xarray.backend import _Cubes
+    from junctura._xarray.backend import CubeBuilder
 
     objects = Objects(place, _references(found))
-    dataset = _Cubes(found, objects).dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))
+    dataset = CubeBuilder(found, objects).dataset(set(), partial, np.dtype("float32" if dtype is None else dtype))
     chunks = {
         dim: extent
         for variable in dataset.data_vars.values()

@@ -28,8 +28,8 @@ from junctura.products._map.ranges import doubts, has_range, prepare, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN
-from junctura.products._view import View
-from junctura.products._workers.crew import Started, load
+from junctura.products._view import ProductsView
+from junctura.products._workers.crew import ForkServerProcess, load
 
 _POOL = "unix:default"
 # So many of what failed are shown; --json has all.
@@ -194,16 +194,16 @@ def _meant(param: str) -> str:
     return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
 
 
-def _fork_server(recipes: Sequence[Recipe]) -> Started | None:
+def _fork_server(recipes: Sequence[Recipe]) -> ForkServerProcess | None:
     """One that is forked from this process, and loads what workers need while the broker looks for fields."""
-    forked = Started.forked(functools.partial(prepare, recipes))
+    forked = ForkServerProcess.forked(functools.partial(prepare, recipes))
     if forked is not None:
         load(forked, recipes)
     return forked
 
 
 def _run(
-    recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace, fork_server: Started | None
+    recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace, fork_server: ForkServerProcess | None
 ) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
@@ -212,7 +212,7 @@ def _run(
     for recipe in recipes:
         for doubt in doubts(recipe):
             say(f"junctura: {recipe.where}: {doubt}", sys.stderr)
-    with View(given.quiet) as view:
+    with ProductsView(given.quiet) as view:
         broker = Broker(
             recipes,
             _pool_of(given),
@@ -273,7 +273,7 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
         return 0
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "now": given.now, "patience": given.patience, "start": _is_started(given)}
-    with View(given.quiet) as view:
+    with ProductsView(given.quiet) as view:
         told = _nothing if given.quiet else view.say
         ran = run(
             plan, _pool_of(given), given.out, **options, told=told, waits=view.waits, ready=lambda: view.ready("a plan")

@@ -8,13 +8,13 @@ from types import TracebackType
 from typing_extensions import Self
 
 from junctura._progress import Screen, bar
-from junctura.products._broker.run_report import Failed, Made, Waits
+from junctura.products._broker.run_report import Failed, Made, WaitingReport
 
 _WIDTH = 30
 _EVERY_S = 0.1
 
 
-class View:
+class ProductsView:
     """Shows events on standard error: on a terminal as a bar, else a line for each tenth.
 
     Parameters
@@ -55,7 +55,7 @@ class View:
         """What comes from now on is taken."""
         self._screen.say(f"  ready: {text}")
 
-    def waits(self, waits: Waits) -> None:
+    def waits(self, waits: WaitingReport) -> None:
         """Nothing has come for a while: what is waited for stays below what was said, until something comes."""
         if waits.is_new:
             self._since = time.strftime("%H:%M:%S")

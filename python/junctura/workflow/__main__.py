@@ -15,14 +15,14 @@ from typing import Any
 
 from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument
-from junctura.workflow._engine.run import Ran, run
+from junctura.workflow._engine.run import RunOutcome, run
 from junctura.workflow._executors.choice import executors
 from junctura.workflow._record.history import RECORD, Line, lines
 from junctura.workflow._record.run_folder import drop, fresh, lead_to
 from junctura.workflow._spec.check import check_document, check_text, dry_run_text
 from junctura.workflow._spec.reading import load
 from junctura.workflow._spec.tasks import Workflow
-from junctura.workflow._view.status_table import View
+from junctura.workflow._view.status_table import StatusView
 from junctura.workflow._view.text_format import last_lines
 from junctura.workflow.timeline import timeline
 
@@ -83,7 +83,7 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     folder = named or fresh(workflow.name)
     options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
     try:
-        with View(given.quiet, folder) as view:
+        with StatusView(given.quiet, folder) as view:
             view.recall(_said_before(folder) if given.resume else ())
             told = _Told(view, latest=None if named else folder)
             ran = run(workflow, folder, executors=by, told=told.take, **options)
@@ -97,7 +97,7 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     return ran.code
 
 
-def _drawn(ran: Ran) -> Path | None:
+def _drawn(ran: RunOutcome) -> Path | None:
     """The timeline of the run; where the disk is full the run has ended all the same."""
     try:
         return timeline(ran.folder)
@@ -125,7 +125,7 @@ def _said_before(folder: Path) -> list[Line]:
 class _Told:
     """Has each line of the record shown, and says what one who wants the end may do besides."""
 
-    def __init__(self, view: View, latest: Path | None) -> None:
+    def __init__(self, view: StatusView, latest: Path | None) -> None:
         self._view, self._latest = view, latest
         self._is_ending = False
 
@@ -138,13 +138,13 @@ class _Told:
             say("junctura: interrupted: tasks end in order; once more ends all at once", sys.stderr)
 
 
-def _document(ran: Ran, picture: Path | None) -> dict[str, Any]:
+def _document(ran: RunOutcome, picture: Path | None) -> dict[str, Any]:
     words: dict[str, Any] = {"status": ran.status, "code": ran.code, "cause": ran.cause, "run": str(ran.folder)}
     words |= {"timeline": str(picture) if picture else None}
     return {**words, "seconds": ran.seconds, **ran.counts, "failures": dict(ran.failures)}
 
 
-def _in_words(ran: Ran, picture: Path | None) -> str:
+def _in_words(ran: RunOutcome, picture: Path | None) -> str:
     counted = ", ".join(f"{count} {word}" for word, count in ran.counts.items() if count or word == "done")
     lines = [f"{ran.status}: {counted}, in {ran.seconds:.1f} s; {os.path.relpath(ran.folder)}"]
     lines += [ran.cause] if ran.cause and ran.status == "failed" else []

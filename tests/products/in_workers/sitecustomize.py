@@ -8,11 +8,13 @@ In the folder that ``JUNCTURA_WITNESS`` names:
 ```
 ``JUNCTURA_WITNESS_HOLDS`` says where the first one that comes there stands still, until it is killed: ``decoded HASH``
 when ecCodes or the package has decoded this message, or ``rename NAME`` before a file gets this name. No file that a
-process writes grows beyond ``JUNCTURA_WITNESS_FILE_BYTES``, as if the disk were full.
+process writes grows beyond ``JUNCTURA_WITNESS_FILE_BYTES``, as if the disk were full. ``JUNCTURA_WITNESS_KILLS`` is
+``TAG COUNT``: so many processes that begin a task with this tag are killed then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.abc
 import importlib.machinery
@@ -28,6 +30,7 @@ from typing import Any
 
 FOLDER = Path(os.environ.get("JUNCTURA_WITNESS", ""))
 HOLDS = os.environ.get("JUNCTURA_WITNESS_HOLDS", "")
+KILLS = os.environ.get("JUNCTURA_WITNESS_KILLS", "")
 # What of ecCodes decodes values: if it is asked for this key, or always.
 _VALUES = (b"values", b"codedValues")
 _BY_KEY = ("grib_get_double_array", "grib_get_float_array", "grib_get_double_element", "grib_get_double_elements")
@@ -99,6 +102,21 @@ def watch_native(module: Any) -> None:
     module._unpack = call
 
 
+def watch_tasks(module: Any) -> None:
+    """Kills processes that have begun a task."""
+    whole = module.Worker._do
+
+    def do(worker: Any, task: Any) -> Any:
+        tag, _, most = KILLS.partition(" ")
+        for count in range(int(most or 0) if tag == type(task).__name__ else 0):
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(FOLDER / f"killed-{count}", os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return whole(worker, task)
+
+    module.Worker._do = do
+
+
 def watch_mir(module: Any) -> None:
     """Notes all that is given to an interpolation."""
     for name in [name for name in dir(module) if name.endswith("Input")]:
@@ -119,6 +137,7 @@ class Watch(importlib.abc.MetaPathFinder):
     WATCHED = {  # noqa: RUF012 - it is never changed
         "gribapi.gribapi": watch_eccodes,
         "junctura._native": watch_native,
+        "junctura.products._workers.worker_process": watch_tasks,
         "mir": watch_mir,
     }
 

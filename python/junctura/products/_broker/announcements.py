@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products._broker.task_messages import BROKER
+from junctura.products._tasks.task_messages import BROKER
 
 SCHEMA = "free"
 # Products do not wait for a pool that is full.
 _PATIENCE_S = 1.0
 
 
-class Announcer:
+class ProductAnnouncer:
     """Announces the products of one run.
 
     Parameters

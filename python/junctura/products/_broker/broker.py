@@ -16,7 +16,6 @@ import contextlib
 import math
 import select
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,29 +23,43 @@ from typing import TYPE_CHECKING, Any
 import junctura
 from junctura._progress import counted
 from junctura.errors import Closed, Disconnected, InvalidArgument
-from junctura.products._broker import task_messages
-from junctura.products._broker.announcements import Announcer
-from junctura.products._broker.output_locks import Claims
-from junctura.products._broker.run_report import Failed, Made, Report, Waits
-from junctura.products._broker.task_graph import Graph, Product, Ready
-from junctura.products._broker.task_messages import Done, Job, Task, Weights
-from junctura.products._broker.task_queue import Desk
-from junctura.products._broker.weights_planner import Preparing
+from junctura.products._broker.announcements import ProductAnnouncer
+from junctura.products._broker.engine import ProductEngine
+from junctura.products._broker.engine_events import (
+    BeginTask,
+    EngineEvent,
+    FreeArrays,
+    HintLegendre,
+    InputArrived,
+    ProductAbandoned,
+    ProductFound,
+    ReleaseInput,
+    ReportFailed,
+    ReportMade,
+    TaskAnswered,
+)
+from junctura.products._broker.output_locks import OutputLocks
+from junctura.products._broker.run_report import Failed, Made, Report, WaitingReport
+from junctura.products._broker.task_graph import Product, ProductGraph
+from junctura.products._broker.task_queue import TaskQueue
 from junctura.products._input.field_source import opened
-from junctura.products._input.nearest import Near, in_words, nearest
+from junctura.products._input.nearest import NearestField, in_words, nearest
 from junctura.products._input.patience import END_S, Patience, present
-from junctura.products._input.producer_liveness import Departures
-from junctura.products._input.queries import Questions
+from junctura.products._input.producer_liveness import ProducerWatch
+from junctura.products._input.queries import InputFollows
 from junctura.products._outputs._place import clear, size
 from junctura.products._recipe.definitions import UNKNOWN, Recipe, Wanted
-from junctura.products._recipe.mars_words import Key, differing
-from junctura.products._workers.crew import Crew, Processes, automatic, pool_bytes
-from junctura.products._workers.make_product import is_named, is_quick, is_there, patience_s
+from junctura.products._recipe.mars_words import Key
+from junctura.products._tasks import shared_arrays, task_messages
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import TaskAnswer
+from junctura.products._workers.crew import Crew, ProcessCrew, automatic, pool_bytes
+from junctura.products._workers.make_product import is_named, is_there
 
 if TYPE_CHECKING:
     import distributed
 
-    from junctura.products._workers.crew import Started
+    from junctura.products._workers.crew import ForkServerProcess
 
 # Inputs that may be held at once, before they are decoded.
 _WINDOW = 256
@@ -111,7 +124,7 @@ class Broker:
         observer: Callable[[Made | Failed], None] | None = None,
         now: bool = False,
         patience: float = END_S,
-        waits: Callable[[Waits], None] | None = None,
+        waits: Callable[[WaitingReport], None] | None = None,
         ready: Callable[[], None] | None = None,
         announce: str | None = None,
         memory: int | None = None,
@@ -119,8 +132,9 @@ class Broker:
     ) -> None:
         self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.until_gone = list(until_gone)
-        self.graph = Graph(self.recipes)
+        self.graph = ProductGraph(self.recipes)
         self.report = Report()
+        self.engine = ProductEngine(self.graph, self.report)
         self.source = opened(source, store, name, self._asked(), start=start, waits=waits)
         # What else comes is not waited for.
         self._is_now = now or source is None
@@ -128,34 +142,29 @@ class Broker:
         self._ready = ready
         # The producers of inputs that have come, by number; 0 is a store.
         self._producers: set[int] = set()
-        self.announcer = Announcer(announce, name, out) if announce else None
+        self.announcer = ProductAnnouncer(announce, name, out) if announce else None
         # From now on it is known who comes and goes.
-        self._departures = Departures(self.source, self.until_gone)
-        self._preparing = Preparing(
-            self.graph, self._look_at, self._make_weights, lambda legendre: task_messages.hint(self.pool, legendre)
+        self._departures = ProducerWatch(self.source, self.until_gone)
+        self._job = BrokerJob(
+            self.recipes, self.source.url, _absolute(store), str(out.resolve()), self.source.incarnation
         )
-        self._job = Job(self.recipes, self.source.url, _absolute(store), str(out.resolve()), self.source.incarnation)
-        # Of inputs by their nodes key and version that was decoded, and of all nodes when the last input in them came.
-        self._sources: dict[int, tuple[str, str]] = {}
-        self._came: dict[int, float] = {}
-        # By their keys, how often inputs were decoded.
-        self._decoded: Counter[str] = Counter()
-        # How many inputs are held until they are decoded.
-        self._held = 0
+        # The inputs that are held until they are decoded, by number, and how many have arrived.
+        self._held: dict[int, junctura.Object] = {}
+        self._arrivals = 0
         self._is_over = False
         # The last thing that may fail, for it starts something.
         self.crew = _crew(workers, dask, memory or pool_bytes())
         self.pool = self.crew.pool
-        self.desk = Desk(self.crew)
+        self.queue = TaskQueue(self.crew)
 
     @property
     def expected(self) -> int:
         """How many products there are to be, besides those that were there."""
         return len(self.graph.products) - self.report.kept
 
-    def adopt(self, fork_server: Started) -> None:
+    def adopt(self, fork_server: ForkServerProcess) -> None:
         """Has this fork server start the workers; of a cluster's workers none is needed."""
-        if isinstance(self.crew, Processes):
+        if isinstance(self.crew, ProcessCrew):
             self.crew.adopt(fork_server)
 
     def run(self) -> Report:
@@ -177,7 +186,7 @@ class Broker:
         with self.source, self.crew, contextlib.ExitStack() as stack:
             self._make_room()
             self._leave_out_what_is_there()
-            stack.enter_context(Claims(self.out, self._claimed(), self.name))
+            stack.enter_context(OutputLocks(self.out, self._claimed(), self.name))
             try:
                 self.crew.begin(self._job)
                 self._serve()
@@ -209,8 +218,7 @@ class Broker:
     def _leave_out_what_is_there(self) -> None:
         for product in self.graph.products:
             if is_there(product.wanted, self.out):
-                self.graph.done(product.number)
-                self.report.kept += 1
+                self._apply(ProductFound(product.number))
                 path = self.out / product.wanted.name()
                 self._announce(product.wanted, path, size(path) or 0, {})
 
@@ -227,7 +235,7 @@ class Broker:
     def _serve(self) -> None:
         with (
             self._departures,
-            Questions(self.source, self._asked(), _WINDOW, until_live=self._is_now) as inputs,
+            InputFollows(self.source, self._asked(), _WINDOW, until_live=self._is_now) as inputs,
         ):
             self._patience.progressed()
             inputs.sync()
@@ -236,17 +244,16 @@ class Broker:
                 self._ready()
             while not self._is_through():
                 self._take_inputs(inputs)
-                self.desk.give()
+                self.queue.give(len(self.engine.tasks))
                 # What has come may be more to give.
-                if self.crew.take(self._take_done):
+                if self.crew.take(self._take_answer):
                     self._patience.progressed()
                 else:
                     self._wait()
         left = self.graph.open()
         self.report.nearest = [near.text for near in self._nearest(left)]
         for product in left:
-            waiting = self._open(product)
-            self._fail(product.number, waiting.cause, waiting.short)
+            self._apply(ProductAbandoned(product.number, self._open(product)))
 
     def _open(self, product: Product) -> Failed:
         """Why a product is not made yet."""
@@ -257,13 +264,18 @@ class Broker:
 
     def _is_through(self) -> bool:
         """Whether all products are made or given up, or nothing more can come of what has come."""
-        return not self.graph.left or (self._is_over and self.desk.is_idle)
+        return not self.graph.left or (self._is_over and self._is_idle)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether no task is outstanding."""
+        return not self.engine.tasks
 
     def _wait(self) -> None:
         if self._is_through():
             return
         # What is being made is no waiting.
-        is_waiting = self.desk.is_idle and not self._is_over
+        is_waiting = self._is_idle and not self._is_over
         # All that had come was taken just now: a descriptor may be readable although nothing is there.
         if is_waiting and not self._patience.left_s:
             self._look()
@@ -295,7 +307,7 @@ class Broker:
             return
         look = self._patience.look(is_left=is_left)
         if self._waits is not None:
-            self._waits(Waits(tuple(self._waiting(left, near, here.names)), look.says))
+            self._waits(WaitingReport(tuple(self._waiting(left, near, here.names)), look.says))
         if look.ends and self.until_gone:
             self._departures.give_up()
         elif look.ends:
@@ -305,13 +317,13 @@ class Broker:
     def _missing(self, products: Iterable[Product]) -> list[Key]:
         return list(dict.fromkeys(key for product in products for key in self.graph.missing(product)))
 
-    def _nearest(self, products: Iterable[Product]) -> list[Near]:
+    def _nearest(self, products: Iterable[Product]) -> list[NearestField]:
         """What there is in place of fields that are missing; nothing where the pool has ended."""
         with contextlib.suppress(Closed, Disconnected):
             return nearest(self.source, self._missing(products))
         return []
 
-    def _waiting(self, products: Sequence[Product], near: Iterable[Near], names: Sequence[str]) -> list[str]:
+    def _waiting(self, products: Sequence[Product], near: Iterable[NearestField], names: Sequence[str]) -> list[str]:
         keys = self._missing(products)
         of = counted(len(products), "product")
         lines = [f"waits for {counted(len(keys), 'field')}, of {of}: {in_words(keys)}"]
@@ -321,12 +333,12 @@ class Broker:
         lines.append(f"connected are {', '.join(names[:_NAMES_MAX])}" if names else _NOBODY)
         return lines
 
-    def _take_inputs(self, inputs: Questions) -> None:
+    def _take_inputs(self, inputs: InputFollows) -> None:
         """Takes what has come, until there is nothing."""
         while not self._is_over and self._listen(inputs):
             pass
 
-    def _listen(self, inputs: Questions) -> bool:
+    def _listen(self, inputs: InputFollows) -> bool:
         """Whether anything had come."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
@@ -338,132 +350,32 @@ class Broker:
     def _take_input(self, obj: junctura.Object) -> None:
         self._patience.progressed()
         self._producers.add(obj.producer)
-        nodes = [self.graph.nodes[node] for node in self.graph.inputs(obj.attributes)]
-        fresh = [node.number for node in nodes if node.source is None]
-        for node in nodes:
-            if node.source not in (None, obj.key):
-                words = " and ".join(differing(str(node.source), obj.key))
-                cause = f"two fields are meant: {node.source} and {obj.key}; state {words} in from"
-                self._fail_node(node.number, cause)
-            else:
-                node.source = obj.key
-        keep = self.graph.kept_of(fresh)
-        if not keep:
-            obj.release()
-            return
-        # What only one product needs, and waits for last, goes into it at once, and need not be kept.
-        products = [number for number in self.graph.last_of(fresh) if is_quick(self.graph.products[number].wanted)]
-        keep = sorted(set(keep).difference(*(self.graph.products[number].waiting for number in products)))
-        sources = {number: self._sources_of(number, obj.key) for number in products}
-        self.report.inputs += 1
-        self.report.input_bytes += obj.nbytes
-        came = time.monotonic()
+        number, self._arrivals = self._arrivals, self._arrivals + 1
+        self._held[number] = obj
+        self._apply(InputArrived(number, obj.key, obj.attributes, obj.nbytes, time.monotonic()))
 
-        def task(number: int) -> Task:
-            return Task(
-                number,
-                keep=tuple(keep),
-                inputs=tuple(fresh),
-                key=obj.key,
-                products=tuple(products),
-                sources=sources,
-            )
+    def _take_answer(self, answer: TaskAnswer) -> None:
+        self._apply(TaskAnswered(answer, time.monotonic()))
 
-        self._held += 1
-
-        def then(done: Done) -> None:
-            self._held -= 1
-            self._decoded[obj.key] += done.decodes
-            self.report.decodes_per_input_max = max(self.report.decodes_per_input_max, self._decoded[obj.key])
-            self._sources.update(dict.fromkeys(fresh, (obj.key, done.version)))
-            # A server that has ended has released it.
-            with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-                obj.release()
-            self._take_nodes(done, came)
-            for product in products:
-                self._take_product(product, done, came)
-
-        self._preparing.first(obj.key, obj.attributes, fresh, lambda: self.desk.add(task, then, came))
-
-    def _look_at(self, key: str, then: Callable[[str], None]) -> None:
-        # A worker does: a message may be such that whoever reads it dies.
-        self.desk.add(lambda number: Task(number, key=key, looks=True), lambda done: then(done.grid), time.monotonic())
-
-    def _make_weights(self, weights: Weights, then: Callable[[], None]) -> None:
-        # What cannot be made is told by those who need it.
-        self.desk.add(lambda number: Task(number, weights=weights), lambda _: then(), time.monotonic())
-
-    def _take_done(self, done: Done) -> None:
-        if done.worker:
-            self.report.workers[done.worker] = max(self.report.workers.get(done.worker, 0), done.peak_bytes)
-        self.desk.take(done)
-
-    def _take_nodes(self, done: Done, came: float) -> None:
-        self._came.update(dict.fromkeys(done.kept, came))
-        self.report.decodes += done.decodes
-        for node, cause in done.failed.items():
-            self._fail_node(node, cause)
-        self._begin(self.graph.keep(done.kept))
-        # What was given up meanwhile.
-        self._free(node for node in done.kept if not self.graph.nodes[node].uses)
-
-    def _begin(self, ready: Ready) -> None:
-        for pair in ready.pairs:
-            self._begin_pair(pair)
-        for product in ready.products:
-            self._begin_product(product)
-
-    def _begin_pair(self, pair: int) -> None:
-        keep = self.graph.kept_of([pair])
-        came = max(self._came[parent] for parent in self.graph.nodes[pair].parents)
-
-        def then(done: Done) -> None:
-            self._take_nodes(done, came)
-            self._free(self.graph.use(self.graph.nodes[pair].parents))
-
-        self.desk.add(lambda number: Task(number, tuple(keep), pair=pair), then, came)
-
-    def _begin_product(self, product: int) -> None:
-        sources = {product: self._sources_of(product)}
-        came = max(self._came[node] for node in self.graph.products[product].nodes)
-        self.desk.add(
-            lambda number: Task(number, products=(product,), sources=sources),
-            lambda done: self._take_product(product, done, came),
-            came + patience_s(self.graph.products[product].wanted),
-        )
-
-    def _sources_of(self, product: int, decoded: str = "") -> tuple[tuple[str, str], ...]:
-        """Keys and versions of the objects that it is made of; the one that is to be decoded has no version yet."""
-        sources = ((node, self.graph.nodes[node].source) for node in self.graph.inputs_of(product))
-        return tuple((key, "") if key == decoded else self._sources[node] for node, key in sources if key is not None)
-
-    def _take_product(self, product: int, done: Done, came: float) -> None:
-        if not self.graph.is_open(product):
-            return
-        if product in done.unmade:
-            self._fail(product, done.unmade[product])
-            return
-        self._free(self.graph.done(product))
-        wanted, file = self.graph.products[product].wanted, done.files[product]
-        latency_s = time.monotonic() - came
-        made = Made(wanted.recipe.product, Path(file.path), file.nbytes, dict(wanted.attributes), latency_s)
-        self.report.made.append(made)
-        if file.extremes is not None:
-            low, high = file.extremes
-            self.report.extremes.setdefault(made.product, []).append((low, high))
-        self._tell(made)
-        self._announce(wanted, made.path, made.nbytes, file.words)
-
-    def _fail_node(self, node: int, cause: str) -> None:
-        for product in self.graph.fail_node(node, cause):
-            self._fail(product, cause)
-
-    def _fail(self, product: int, cause: str, short: str = "") -> None:
-        wanted = self.graph.products[product].wanted
-        self._free(self.graph.fail(product, cause))
-        failed = Failed(wanted.recipe.product, dict(wanted.attributes), cause, short)
-        self.report.failed.append(failed)
-        self._tell(failed)
+    def _apply(self, event: EngineEvent) -> None:
+        for action in self.engine.take(event):
+            match action:
+                case BeginTask():
+                    self.queue.add(action.order, action.due)
+                case ReleaseInput():
+                    # A server that has ended has released it.
+                    with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                        self._held.pop(action.number).release()
+                case FreeArrays():
+                    shared_arrays.free(self.pool, action.nodes)
+                case HintLegendre():
+                    task_messages.hint(self.pool, action.legendre)
+                case ReportMade():
+                    self._tell(action.event)
+                    wanted = self.graph.products[action.product].wanted
+                    self._announce(wanted, action.event.path, action.event.nbytes, action.words)
+                case ReportFailed():
+                    self._tell(action.event)
 
     def _announce(self, wanted: Wanted, path: Path, nbytes: int, words: Mapping[str, Any]) -> None:
         if self.announcer is not None:
@@ -479,19 +391,16 @@ class Broker:
         if self.observer is not None:
             self.observer(event)
 
-    def _free(self, nodes: Iterable[int]) -> None:
-        task_messages.free(self.pool, (node for node in nodes if self.graph.nodes[node].is_kept))
-
 
 def _crew(workers: int | None, dask: str | Path | distributed.Client | None, room: int) -> Crew:
     if dask is None:
-        return Processes(workers or automatic(), room)
+        return ProcessCrew(workers or automatic(), room)
     if workers:
         raise InvalidArgument("workers", "a Dask cluster has workers of its own: say how many where it is started")
     # Not everybody has Dask.
-    from junctura.products._workers.dask_crew import Cluster
+    from junctura.products._workers.dask_crew import DaskCrew
 
-    return Cluster(dask, room)
+    return DaskCrew(dask, room)
 
 
 def _absolute(store: str | None) -> str | None:

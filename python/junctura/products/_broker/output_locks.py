@@ -27,7 +27,7 @@ from junctura.errors import AlreadyExists, Io
 _PATTERN = ".run-*.claims"
 
 
-class Claims:
+class OutputLocks:
     """What this run makes in a folder, and no other one may.
 
     Parameters

@@ -16,12 +16,12 @@ from pathlib import Path
 import junctura
 from junctura import _limits
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
+from junctura.products._tasks import task_messages
 
 _ENDING_S = 10
 
 
-class Served:
+class ServedPool:
     """A pool at a port of this machine, for whoever has the token.
 
     Parameters

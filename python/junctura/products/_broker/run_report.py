@@ -37,7 +37,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Waits:
+class WaitingReport:
     """Nothing has come for a while.
 
     Attributes

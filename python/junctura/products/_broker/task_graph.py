@@ -8,7 +8,7 @@
 ```
 Broker and workers build the same graph of the same recipes, and so name its nodes and products by their numbers. It
 knows nothing of processes and pools: what arrives, what was made and what failed is told to it, and it says what can be
-done next.
+done next. It alone changes the states of pairs and products (`life_cycles`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from junctura._document.located_yaml import Wrong
+from junctura.products._broker.life_cycles import (
+    OPEN,
+    PAIR,
+    PRODUCT,
+    PairEvent,
+    PairState,
+    ProductEvent,
+    ProductState,
+)
 from junctura.products._operations import Operation, Winds
 from junctura.products._recipe.definitions import Recipe, Wanted
 from junctura.products._recipe.mars_words import Key, Value, canonical, number_of
 
 
 @dataclass
-class Node:
+class GraphNode:
     """Fields that several products may need: an input as it is decoded, or what an operation makes of its parents."""
 
     number: int
@@ -37,11 +46,10 @@ class Node:
     # How many pairs and products that are not made yet wait for it to be kept; else it is made in passing.
     uses: int = 0
     is_kept: bool = False
-    # Of a pair: that it is being made, or that nobody waits for it any more.
-    is_settled: bool = False
-    # The object that came, by its pool's key; why there is none.
+    # The state of a pair.
+    pair_state: PairState = PairState.WAITING
+    # The key of the object that an input is.
     source: str | None = None
-    failure: str | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -57,19 +65,18 @@ class Product:
     nodes: tuple[int, ...]
     # The nodes that are not there yet.
     waiting: set[int]
-    is_done: bool = False
-    failure: str | None = None
+    state: ProductState = ProductState.WAITING
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyTasks:
     """What can be done now: pairs to be transformed, products to be made."""
 
     pairs: tuple[int, ...] = ()
     products: tuple[int, ...] = ()
 
 
-class Graph:
+class ProductGraph:
     """All inputs, arrays and products of some recipes.
 
     Parameters
@@ -80,7 +87,7 @@ class Graph:
     """
 
     def __init__(self, recipes: Sequence[Recipe]) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
@@ -131,20 +138,20 @@ class Graph:
 
     def _input(self, key: Key) -> int:
         if key not in self._inputs:
-            self._inputs[key] = self._node(Node(len(self.nodes), key))
+            self._inputs[key] = self._node(GraphNode(len(self.nodes), key))
         return self._inputs[key]
 
     def _operate(self, operation: Operation, parents: tuple[int, ...]) -> int:
         name = (operation.text, parents)
         if name not in self._made:
-            self._made[name] = self._node(Node(len(self.nodes), None, operation, parents))
+            self._made[name] = self._node(GraphNode(len(self.nodes), None, operation, parents))
             for parent in parents:
                 self.nodes[parent].children.append(self._made[name])
                 # A pair is made when both are kept; what comes of one alone is made when that is.
                 self.nodes[parent].uses += len(parents) > 1
         return self._made[name]
 
-    def _node(self, node: Node) -> int:
+    def _node(self, node: GraphNode) -> int:
         self.nodes.append(node)
         return node.number
 
@@ -163,10 +170,11 @@ class Graph:
         return [node.number for node in self.below(inputs) if node.uses]
 
     def last_of(self, inputs: Iterable[int]) -> list[int]:
-        """The open products that wait for nothing but what comes of these inputs alone, and that no other one needs."""
+        """The waiting products that wait only for what comes of these inputs alone, and that no other one needs."""
         nodes = {node.number: node for node in self.below(inputs) if node.uses == 1}
         products = dict.fromkeys(product for node in nodes.values() for product in node.products)
-        return [number for number in products if self.is_open(number) and nodes.keys() >= self.products[number].waiting]
+        waiting = [number for number in products if self.products[number].state is ProductState.WAITING]
+        return [number for number in waiting if nodes.keys() >= self.products[number].waiting]
 
     def root(self, number: int) -> int:
         """The input or the pair that a node comes of alone."""
@@ -174,7 +182,7 @@ class Graph:
             (number,) = self.nodes[number].parents
         return number
 
-    def below(self, nodes: Iterable[int]) -> Iterator[Node]:
+    def below(self, nodes: Iterable[int]) -> Iterator[GraphNode]:
         """These, and what comes of them alone; parents first."""
         left = list(nodes)
         while left:
@@ -182,7 +190,7 @@ class Graph:
             yield node
             left += [child for child in node.children if not self.nodes[child].is_pair]
 
-    def keep(self, nodes: Iterable[int]) -> Ready:
+    def keep(self, nodes: Iterable[int]) -> ReadyTasks:
         """These are there now."""
         pairs, products = [], []
         for node in map(self.nodes.__getitem__, nodes):
@@ -192,18 +200,40 @@ class Graph:
             children = [child for child in map(self.nodes.__getitem__, node.children) if child.is_pair]
             pairs += [child.number for child in children if self._is_pair_ready(child)]
             products += [number for number in node.products if self._got(self.products[number], node.number)]
-        return Ready(tuple(pairs), tuple(products))
+        return ReadyTasks(tuple(pairs), tuple(products))
 
-    def _is_pair_ready(self, pair: Node) -> bool:
-        if pair.is_settled or not all(self.nodes[parent].is_kept for parent in pair.parents):
+    def _is_pair_ready(self, pair: GraphNode) -> bool:
+        """Returns whether a pair begins now."""
+        if pair.pair_state is not PairState.WAITING or not all(self.nodes[parent].is_kept for parent in pair.parents):
             return False
-        pair.is_settled = True
+        self._move_pair(pair, PairEvent.BEGUN)
         return True
 
-    @staticmethod
-    def _got(product: Product, node: int) -> bool:
+    def _got(self, product: Product, node: int) -> bool:
+        """Returns whether a product begins now."""
         product.waiting.discard(node)
-        return not product.waiting and not product.is_done and product.failure is None
+        if product.waiting or product.state is not ProductState.WAITING:
+            return False
+        self.begin(product.number)
+        return True
+
+    def begin(self, number: int) -> None:
+        """A task makes a product, of fields that are kept or of the last one as soon as it is decoded."""
+        self._move(self.products[number], ProductEvent.BEGUN)
+
+    def end_pair(self, number: int, *, is_made: bool) -> list[int]:
+        """A pair is made, or cannot be; returns the parents that nobody waits for any more."""
+        pair = self.nodes[number]
+        self._move_pair(pair, PairEvent.MADE if is_made else PairEvent.FAILED)
+        return self.use(pair.parents)
+
+    @staticmethod
+    def _move(product: Product, event: ProductEvent) -> None:
+        product.state = PRODUCT.next(product.state, event, product.number)
+
+    @staticmethod
+    def _move_pair(pair: GraphNode, event: PairEvent) -> None:
+        pair.pair_state = PAIR.next(pair.pair_state, event, pair.number)
 
     def use(self, nodes: Iterable[int]) -> list[int]:
         """One of those that waited for these has got them; returns those that nobody waits for any more."""
@@ -214,15 +244,22 @@ class Graph:
                 free.append(node.number)
         return free
 
+    def found(self, product: int) -> list[int]:
+        """A product exists already; returns the nodes that nobody waits for any more."""
+        return self._end(self.products[product], ProductEvent.FOUND)
+
     def done(self, product: int) -> list[int]:
         """A product is made; returns the nodes that nobody waits for any more."""
-        self.products[product].is_done = True
-        return self._settle(self.products[product])
+        return self._end(self.products[product], ProductEvent.MADE)
 
-    def fail(self, product: int, cause: str) -> list[int]:
+    def fail(self, product: int) -> list[int]:
         """A product cannot be made; returns the nodes that nobody waits for any more."""
-        self.products[product].failure = cause
-        return self._settle(self.products[product])
+        return self._end(self.products[product], ProductEvent.FAILED)
+
+    def _end(self, product: Product, event: ProductEvent) -> list[int]:
+        was_open = self.is_open(product.number)
+        self._move(product, event)
+        return self._settle(product) if was_open else []
 
     def _settle(self, product: Product) -> list[int]:
         self.left -= 1
@@ -230,14 +267,13 @@ class Graph:
         while left:
             node = self.nodes[left.pop()]
             left += node.parents
-            if node.is_pair and not node.is_settled and not self.kept_of([node.number]):
-                node.is_settled = True
+            if node.is_pair and node.pair_state is PairState.WAITING and not self.kept_of([node.number]):
+                self._move_pair(node, PairEvent.DROPPED)
                 free += self.use(node.parents)
         return free
 
-    def fail_node(self, node: int, cause: str) -> list[int]:
+    def fail_node(self, node: int) -> list[int]:
         """Fields that cannot be had; returns the products that cannot be made for that."""
-        self.nodes[node].failure = cause
         failed: set[int] = set()
         left = [node]
         while left:
@@ -248,8 +284,7 @@ class Graph:
 
     def is_open(self, number: int) -> bool:
         """Whether a product is neither made nor given up."""
-        product = self.products[number]
-        return not product.is_done and product.failure is None
+        return self.products[number].state in OPEN
 
     def open(self) -> list[Product]:
         """The products that are neither made nor given up."""

@@ -127,7 +127,7 @@ def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
         sections = sections_of(message, 5)
         of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
         header = header_of(message, sections)
-        return _field(_Message(eccodes, handle, message, of_grid, of_parameter), header, attributes)
+        return _field(GribMessage(eccodes, handle, message, of_grid, of_parameter), header, attributes)
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
@@ -154,7 +154,7 @@ def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
     return Field(values.reshape(on.shape), on, untagged(attributes), str(attributes.get("units", "")))
 
 
-class _Message(NamedTuple):
+class GribMessage(NamedTuple):
     """A message that ecCodes has open."""
 
     eccodes: Any
@@ -210,7 +210,7 @@ class _Message(NamedTuple):
         return values
 
 
-def one_field(message: bytes) -> checked_messages.Announced:
+def one_field(message: bytes) -> checked_messages.AnnouncedMessage:
     """What a message announces; other bytes than one message with one field are refused."""
     if message[:4] != b"GRIB":
         raise Corrupt("GRIB message", f"it begins with {message[:4]!r}")
@@ -262,8 +262,8 @@ def _once(known: dict[str, Any], key: str, ask: Callable[[], Any]) -> Any:
     return known[key]
 
 
-def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> _Read:
-    on, values = _ON.get(message.grid_type(), _listed)(message)
+def _field(message: GribMessage, header: Mapping[str, str], attributes: Mapping[str, Any] | None) -> _Read:
+    on, values = values_on_grid(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     if "number" not in known and known.get("type") != "cf" and "typeOfEnsembleForecast" in keys_of(header):
         # Of members of other centers MARS has none.
@@ -276,7 +276,13 @@ def _field(message: _Message, header: Mapping[str, str], attributes: Mapping[str
     return _Read(values, on, known, "" if units in _UNKNOWN else units, {**header, LEVEL: level_of(known)})
 
 
-def _listed(message: _Message) -> tuple[str, Floats]:
+def values_on_grid(message: GribMessage) -> tuple[Grid | Spectral | str, Floats]:
+    """Returns the grid of a message and its values there; of a grid whose points are listed, the name."""
+    found: tuple[Grid | Spectral | str, Floats] = _ON.get(message.grid_type(), _listed)(message)
+    return found
+
+
+def _listed(message: GribMessage) -> tuple[str, Floats]:
     """On a grid whose points are listed one by one: projections, rotated and unstructured grids, and so on."""
     kind = message.grid_type()
     section, edition = octets_of(message.content), message.content[7]
@@ -290,7 +296,7 @@ def _listed(message: _Message) -> tuple[str, Floats]:
     return listed_name(kind, edition, section), values
 
 
-def _attributes(message: _Message) -> dict[str, Any]:
+def _attributes(message: GribMessage) -> dict[str, Any]:
     found = mars_of(message.eccodes, message.handle)
     if "param" in found:
         short = message.text("shortName")
@@ -301,13 +307,13 @@ def _attributes(message: _Message) -> dict[str, Any]:
     return found
 
 
-def _codes(message: _Message) -> str:
+def _codes(message: GribMessage) -> str:
     """The parameter without a name, as schemas have it: discipline, category and number; 0 in edition 1."""
     keys = ("discipline", "parameterCategory", "parameterNumber")
     return ".".join(map(message.text, keys)) if message.content[7] == 2 else "0"
 
 
-def _over_steps(message: _Message) -> dict[str, Any]:
+def _over_steps(message: GribMessage) -> dict[str, Any]:
     """What happened over which range of steps; MARS says its end only."""
     kind = message.step_type()
     if kind not in _OVER_STEPS:
@@ -315,7 +321,7 @@ def _over_steps(message: _Message) -> dict[str, Any]:
     return {"stepType": kind, "stepStart": message.text("startStep")}
 
 
-def _step_since(message: _Message, known: Mapping[str, Any]) -> str:
+def _step_since(message: GribMessage, known: Mapping[str, Any]) -> str:
     """From the date of MARS to the valid time, of fields that have no step there, as monthly means; empty if that is 0.
 
     A date that is none is refused where it is asked for.
@@ -339,14 +345,14 @@ def _digits(said: Any) -> str:
     return str(said).replace("-", "").replace(":", "")
 
 
-def _spherical_harmonics(message: _Message) -> tuple[Spectral, Floats]:
+def _spherical_harmonics(message: GribMessage) -> tuple[Spectral, Floats]:
     j, k, m = (message.number(key) for key in "JKM")
     if not j == k == m:
         raise Unsupported("grid sh", f"truncated at J={j} K={k} M={m}, expected a triangle")
     return _fitting(spectral(j), message.values())
 
 
-def _reduced_gg(message: _Message) -> tuple[Grid | str, Floats]:
+def _reduced_gg(message: GribMessage) -> tuple[Grid | str, Floats]:
     n, rows = message.number("N"), message.number("Nj")
     counts = message.columns()
     points = message.number("numberOfDataPoints")
@@ -376,7 +382,7 @@ class _Extent(NamedTuple):
         return f"{rows} and {self.columns} columns from {self.west} to {self.east}"
 
 
-def _extent(message: _Message) -> _Extent:
+def _extent(message: GribMessage) -> _Extent:
     columns, rows = message.number("Ni"), message.number("Nj")
     points = message.number("numberOfDataPoints")
     if columns * rows != points:
@@ -392,7 +398,7 @@ def _extent(message: _Message) -> _Extent:
     return _Extent(columns, rows, ends[1], west, ends[0], east)
 
 
-def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
+def _regular_ll(message: GribMessage) -> tuple[Grid, Floats]:
     extent = _extent(message)
     name = f"grid regular_ll of {extent.says()}"
     if extent.rows < 2 or extent.columns < 2:
@@ -409,7 +415,7 @@ def _regular_ll(message: _Message) -> tuple[Grid, Floats]:
     return _placed(message, whole, extent, name) if _is_part(whole, extent) else _alone(message, extent, name)
 
 
-def _alone(message: _Message, extent: _Extent, name: str) -> tuple[Grid, Floats]:
+def _alone(message: GribMessage, extent: _Extent, name: str) -> tuple[Grid, Floats]:
     """Values on rows and columns that are none of a whole grid."""
     values, east = _in_order(message, extent), extent.east
     if extent.columns > 1 and abs(extent.east - extent.west - 360) < _ROUNDED:
@@ -427,7 +433,7 @@ def _agree(extent: _Extent, between: float, said: float) -> None:
         raise Corrupt("GRIB message", f"{extent.says()} are {between:g} degrees apart, but it says {said:g}")
 
 
-def _regular_gg(message: _Message) -> tuple[Grid | str, Floats]:
+def _regular_gg(message: GribMessage) -> tuple[Grid | str, Floats]:
     extent = _extent(message)
     n = message.number("N")
     name = f"grid regular_gg of N={n} with {extent.says()}"
@@ -440,7 +446,7 @@ def _divisor(circle: int, increment: float) -> float:
     return circle / round(circle / increment)
 
 
-def _placed(message: _Message, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
+def _placed(message: GribMessage, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
     """Values in the order of the grid, or of the area of the grid, that has these rows and columns."""
     rows, first, last = _ends(whole, extent)
     spacing = 360 / whole.shape[1]
@@ -480,7 +486,7 @@ def _nearest(latitudes: Floats, wanted: list[float]) -> npt.NDArray[np.intp]:
     return rows
 
 
-def _in_order(message: _Message, extent: _Extent) -> Floats:
+def _in_order(message: GribMessage, extent: _Extent) -> Floats:
     """Rows from north to south, columns from west to east, whatever way the message goes through them."""
     if message.number("scanningMode") & 0x0F:
         raise Unsupported(f"grid {message.grid_type()}", "its rows are staggered")

@@ -9,10 +9,10 @@ from concurrent.futures import Future, wait
 import junctura
 from junctura._selectors import joined
 from junctura.errors import Error, InvalidArgument, InvalidSelector, NotFound, Unavailable
-from junctura.products._broker.run_report import Waits
+from junctura.products._broker.run_report import WaitingReport
 from junctura.products._input.patience import SAY_S
 
-Told = Callable[[Waits], None]
+Told = Callable[[WaitingReport], None]
 
 
 def is_served(url: str) -> bool:
@@ -87,7 +87,7 @@ def _patient(call: Callable[[], junctura.Pool], line: str, waits: Told | None) -
 
     threading.Thread(target=run, name="opens a store", daemon=True).start()
     if wait([future], SAY_S).not_done and waits is not None:
-        waits(Waits((line,), True))
+        waits(WaitingReport((line,), True))
     return future.result()
 
 

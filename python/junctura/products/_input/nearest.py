@@ -24,7 +24,7 @@ _LAST = ("time", "date", "param")
 _OF_ONE_PRODUCER = ("step", "number", "levelist")
 
 
-class Near(NamedTuple):
+class NearestField(NamedTuple):
     """What is near a field.
 
     Attributes
@@ -57,7 +57,7 @@ def _list(values: Sequence[Value]) -> str:
     return f"{shown}/... ({len(values)} values)" if len(values) > _SHOWN else shown
 
 
-def nearest(pool: junctura.Pool, keys: Iterable[Key]) -> list[Near]:
+def nearest(pool: junctura.Pool, keys: Iterable[Key]) -> list[NearestField]:
     """For the first missing field of each of some parameters, what the pool has that is nearest.
 
     Raises
@@ -71,13 +71,13 @@ def nearest(pool: junctura.Pool, keys: Iterable[Key]) -> list[Near]:
     return list({near.text: near for near in found if near.text}.values())
 
 
-def _near(pool: junctura.Pool, key: Key) -> Near:
+def _near(pool: junctura.Pool, key: Key) -> NearestField:
     for word in (*_LEFT_OUT, *_LAST):
         if word in key and len(key) > 1 and (found := _values(pool, word, key)):
             rest = Key({name: value for name, value in key.items() if name != word})
             text = f"{word}={key[word]} is not there; with {rest} there is {word}={_nearest_first(key[word], found)}"
             is_of_it = word in _OF_ONE_PRODUCER or (word == "param" and not is_known(str(key["param"])))
-            return Near(text, is_of_it)
+            return NearestField(text, is_of_it)
     return _far(pool, key)
 
 
@@ -97,20 +97,20 @@ def _of_word(entries: Iterable[junctura.Entry], word: str) -> set[Value]:
     return found
 
 
-def _far(pool: junctura.Pool, key: Key) -> Near:
+def _far(pool: junctura.Pool, key: Key) -> NearestField:
     """Where more than one word is another one: what the pool has of the parameter, or instead of it."""
     of_param = pool.list(*selectors({"param": (key["param"],)}))
     if not of_param:
         params = _of_word(pool.list("exists(param)"), "param")
         there = f"there is param={_nearest_first(key['param'], params)}" if params else "there is no field at all"
-        return Near(f"param={key['param']} is not there; {there}", False)
+        return NearestField(f"param={key['param']} is not there; {there}", False)
     lacking = []
     for word in key:
         found = _of_word(of_param, word)
         if key[word] not in found:
             lacking.append(f"{word}={key[word]} (there is {_nearest_first(key[word], found) if found else 'none'})")
     what = f"of param={key['param']} there is no {', no '.join(lacking)}" if lacking else f"there is no {key}"
-    return Near(what, False)
+    return NearestField(what, False)
 
 
 def _nearest_first(wanted: Value, found: Collection[Value]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import junctura
-from junctura.products._broker.task_messages import BROKER, WORKER
+from junctura.products._tasks.task_messages import BROKER, WORKER
 
 # So long after the last progress it says what it waits for.
 SAY_S = 3.0
@@ -21,7 +21,7 @@ _WORKFLOW = "junctura workflow"
 _LOOK_S = 0.05
 
 
-class Look(NamedTuple):
+class WaitDecision(NamedTuple):
     """What is due: to say what is waited for, and to end."""
 
     says: bool
@@ -63,7 +63,7 @@ class Patience:
         """In how many seconds there is something to look at."""
         return max(0.0, self._due - self._clock())
 
-    def look(self, *, is_left: bool) -> Look:
+    def look(self, *, is_left: bool) -> WaitDecision:
         """What is to be done now that nothing has come for a while.
 
         Parameters
@@ -82,17 +82,17 @@ class Patience:
         if says:
             self._again_s *= 1 if self._said_at is None else 2
             self._said_at = now
-        return Look(says, ends)
+        return WaitDecision(says, ends)
 
 
-class Present(NamedTuple):
+class PresentClients(NamedTuple):
     """The clients of a pool: the numbers of all of them, and the names of those that could offer something."""
 
     clients: frozenset[int]
     names: tuple[str, ...]
 
 
-def present(pool: junctura.Pool) -> Present:
+def present(pool: junctura.Pool) -> PresentClients:
     """Who is connected. Runs like this one offer nothing, nor does a client that was given objects and offered none.
 
     Raises
@@ -106,7 +106,7 @@ def present(pool: junctura.Pool) -> Present:
     could = [one["name"] for one in clients if one["client"] != pool.client and _could_offer(one)]
     if stat["clients_connected"] > len(clients):
         could.append(f"{stat['clients_connected'] - len(clients)} more")
-    return Present(frozenset(one["client"] for one in clients), tuple(dict.fromkeys(could)))
+    return PresentClients(frozenset(one["client"] for one in clients), tuple(dict.fromkeys(could)))
 
 
 def _could_offer(client: dict[str, Any]) -> bool:

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing_extensions import Self
 
 import junctura
-from junctura.products._broker.task_messages import BROKER, WORKER
+from junctura.products._tasks.task_messages import BROKER, WORKER
 
 
-class Departures:
+class ProducerWatch:
     """Watches who joins a pool and who leaves it.
 
     Parameters

@@ -18,7 +18,7 @@ import junctura
 from junctura._selectors import joined
 
 
-class Questions:
+class InputFollows:
     """Follows a pool with several selectors at once. What two of them find comes twice.
 
     Parameters

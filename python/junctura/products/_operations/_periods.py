@@ -32,7 +32,7 @@ class Period(NamedTuple):
     name: str
 
 
-class Group(NamedTuple):
+class PeriodGroup(NamedTuple):
     """The fields of one period: what is single of their words, and the words of each."""
 
     label: Key
@@ -100,7 +100,7 @@ class Periods(Operation):
         has_start = self.include == "start"
         return Frame(Step(period.start, period.end), words, False, has_start, base, has_start, may_have_one=False)
 
-    def groups(self, words: Mapping[str, tuple[Value, ...]]) -> list[Group]:
+    def groups(self, words: Mapping[str, tuple[Value, ...]]) -> list[PeriodGroup]:
         """The fields of each period, of all combinations of these dates, times and steps.
 
         Raises
@@ -140,11 +140,11 @@ class Periods(Operation):
             if cause := lacking(frame, list(of), beside):
                 raise Wrong(f"{cause}; where the first or last {self.over} has not all, name the others in on")
 
-    def _group(self, period: Period, keys: tuple[Key, ...], is_one_base: bool) -> Group:
+    def _group(self, period: Period, keys: tuple[Key, ...], is_one_base: bool) -> PeriodGroup:
         if not is_one_base:
-            return Group(Key(date=period.name), keys)
+            return PeriodGroup(Key(date=period.name), keys)
         base = _base(keys[0])
-        return Group(Key(base, step=_step(period, seconds_since(base))), keys)
+        return PeriodGroup(Key(base, step=_step(period, seconds_since(base))), keys)
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
         groups = grouped(fields, "date", "time", "step", "stepType", "timespan")

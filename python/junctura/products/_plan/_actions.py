@@ -22,7 +22,7 @@ from junctura.products._recipe.mars_words import Value, of_object
 from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid, grid
 from junctura.products._regrid.interpolate import to_grid
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 
 class Action(Protocol):
@@ -149,7 +149,7 @@ class Do(Each):
     """An operation of products: `grid`, `crop`, `units`, `mask`, ... on each field alone."""
 
     def __init__(self, operation: Operation) -> None:
-        self.operation, self.transforms = operation, Transforms()
+        self.operation, self.transforms = operation, FieldTransforms()
 
     def take(self, item: Item) -> Sequence[Item]:
         if not self.operation.concerns(item.field.param):

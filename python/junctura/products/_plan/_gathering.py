@@ -14,14 +14,14 @@ from junctura.products._plan._item import Item
 from junctura.products._recipe.mars_words import Key, Value, canonical, end_of, span_of
 from junctura.products._regrid.grids import Spectral
 from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS
-from junctura.products._workers.make_product import Transforms
+from junctura.products._workers.make_product import FieldTransforms
 
 
 class OverSteps(Each):
     """Statistics over steps: a window is complete when the field at its end comes."""
 
     def __init__(self, statistics: Statistics) -> None:
-        self.statistics, self.transforms = statistics, Transforms()
+        self.statistics, self.transforms = statistics, FieldTransforms()
         self._fields: dict[Key, dict[Value, Field]] = {}
 
     def take(self, item: Item) -> Sequence[Item]:
@@ -134,7 +134,7 @@ class Pairs(Each):
     """
 
     def __init__(self, grid: str) -> None:
-        self.grid, self.transforms = grid, Transforms()
+        self.grid, self.transforms = grid, FieldTransforms()
         self._waiting: dict[tuple[Key, str], Field] = {}
 
     def take(self, item: Item) -> Sequence[Item]:

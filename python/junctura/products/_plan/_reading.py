@@ -29,7 +29,7 @@ from junctura.products._plan._gathering import Formulas, OverSteps, Pairs
 from junctura.products._plan._knowing import Known
 from junctura.products._plan._python import Python
 from junctura.products._plan._schema import ALONE, PLAN
-from junctura.products._plan._sinks import Archive, File, Offer, Products
+from junctura.products._plan._sinks import Archive, FileSink, Offer, Products
 from junctura.products._recipe.definitions import Recipe, load_all
 from junctura.products._recipe.file_names import Template
 from junctura.products._recipe.mars_words import values
@@ -234,7 +234,7 @@ def _sink(name: str, value: dict[str, Any], places: Places) -> Action:
         select = _select(value["select"]) if "select" in value else None
         return Archive(_below(places.folder, value["store"]), select, value.get("every"))
     if name == "file":
-        return File(_output(value, places.folder), value["name"], places.out)
+        return FileSink(_output(value, places.folder), value["name"], places.out)
     out = places.out / value["out"] if "out" in value else places.out
     return Products(_recipes(value, places.folder), out, value.get("workers", places.workers))
 

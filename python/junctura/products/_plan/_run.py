@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura.products._broker.run_report import Waits
+from junctura.products._broker.run_report import WaitingReport
 from junctura.products._input.field_source import opened
-from junctura.products._input.patience import END_S, Patience, Present, present
-from junctura.products._input.producer_liveness import Departures
+from junctura.products._input.patience import END_S, Patience, PresentClients, present
+from junctura.products._input.producer_liveness import ProducerWatch
 from junctura.products._plan._flow import Counted, Flow
 from junctura.products._plan._item import Item
 from junctura.products._plan._reading import Places, Plan, Source
@@ -69,7 +69,7 @@ def run(
     now: bool = False,
     patience: float = END_S,
     told: Callable[[str], None] = print,
-    waits: Callable[[Waits], None] | None = None,
+    waits: Callable[[WaitingReport], None] | None = None,
     ready: Callable[[], None] | None = None,
     start: bool = False,
 ) -> Ran:
@@ -168,7 +168,9 @@ def _tell(flow: Flow, told: Callable[[str], None]) -> None:
 class Waiting:
     """Waits until a source has something, says so where that takes long, and knows when nothing more can come."""
 
-    def __init__(self, inlets: Sequence[Inlet], patience: Patience, waits: Callable[[Waits], None] | None) -> None:
+    def __init__(
+        self, inlets: Sequence[Inlet], patience: Patience, waits: Callable[[WaitingReport], None] | None
+    ) -> None:
         self._inlets, self._patience, self._waits = inlets, patience, waits
 
     def progressed(self) -> None:
@@ -195,7 +197,7 @@ class Waiting:
         look = self._patience.look(is_left=not all(map(Inlet.is_late, inlets, here)))
         if self._waits is not None:
             lines = [line for inlet, one in zip(inlets, here, strict=True) for line in inlet.waits_for(one)]
-            self._waits(Waits(tuple(lines), look.says))
+            self._waits(WaitingReport(tuple(lines), look.says))
         for inlet in inlets if look.ends else ():
             inlet.departures.give_up()
 
@@ -216,7 +218,7 @@ class Inlet:
         # Whose fields have come.
         self.producers: set[int] = set()
         self.pool = stack.enter_context(pool)
-        self.departures = stack.enter_context(Departures(self.pool, [*until_gone, *source.until_gone]))
+        self.departures = stack.enter_context(ProducerWatch(self.pool, [*until_gone, *source.until_gone]))
         self.unfinished = stack.enter_context(Unfinished(self.pool, source.follow))
         options: dict[str, Any] = {"group": source.group} if source.group else {}
         options["until_live"] = until_live
@@ -249,12 +251,12 @@ class Inlet:
         self.is_over |= are_gone and not count
         return count
 
-    def is_late(self, here: Present) -> bool:
+    def is_late(self, here: PresentClients) -> bool:
         """Whether it began when those that it waits for had left: as many have offered what came as it has names."""
         gone = self.producers - here.clients
         return self.departures.are_unseen and (0 in gone or len(gone) >= len(self.departures.names))
 
-    def waits_for(self, here: Present) -> list[str]:
+    def waits_for(self, here: PresentClients) -> list[str]:
         """What it waits for, in words."""
         names = " or ".join(self.departures.names)
         lines = [f"waits for {self.source.follow}{f', until {names} have left' if names else ''}"]

@@ -113,7 +113,7 @@ class Archive(Each):
         return []
 
 
-class File(Each):
+class FileSink(Each):
     """A file for each field, in its place whole or not at all.
 
     Parameters

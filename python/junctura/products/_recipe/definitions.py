@@ -145,7 +145,7 @@ class Recipe:
         """The files that are to be made, in the order in which they can be complete first."""
         return (self._wanted(parts) for parts in sorted(self._files(), key=_completion))
 
-    def _files(self) -> Iterator[dict[str, _Part]]:
+    def _files(self) -> Iterator[dict[str, _RecipePart]]:
         """Of each file what of each word is in it."""
         files = (dict(parts) for parts in itertools.product(*self._parts()))
         return (parts for parts in files if any(self._is_member(key) for key in _combinations(parts, "type", "number")))
@@ -188,38 +188,40 @@ class Recipe:
         return {word: frozenset(values) for word, values in self._needed.items()}
 
     @functools.cached_property
-    def _windows(self) -> list[_Part]:
+    def _windows(self) -> list[_RecipePart]:
         statistics, steps = self.statistics, dict(self.words)["step"]
         if statistics is None:
             return []
         is_instant = set(statistics.of) == {"instant"}
         return [
-            _Part(statistics.needed(window, steps), window.end if is_instant else window.step, window)
+            _RecipePart(statistics.needed(window, steps), window.end if is_instant else window.step, window)
             for window in statistics.windows(steps)
         ]
 
-    def _parts(self) -> list[list[tuple[str, _Part]]]:
+    def _parts(self) -> list[list[tuple[str, _RecipePart]]]:
         """For each word what of it goes into one file together; dates, times and steps are one where days count."""
         found = [self._of_periods] if self.periods else []
         for word, values in self.words:
             if self.periods and word in _OF_PERIODS:
                 continue
             parts = (
-                self._windows if word == "step" and self.statistics else [_Part((value,), value) for value in values]
+                self._windows
+                if word == "step" and self.statistics
+                else [_RecipePart((value,), value) for value in values]
             )
             if word == "param" or word in self.gathered:
                 everything = tuple(dict.fromkeys(value for part in parts for value in part.values))
-                parts = [_Part(everything, parts[0].label if len(parts) == 1 else None)]
+                parts = [_RecipePart(everything, parts[0].label if len(parts) == 1 else None)]
             found.append([(word, part) for part in parts])
         return found
 
     @functools.cached_property
-    def _of_periods(self) -> list[tuple[str, _Part]]:
+    def _of_periods(self) -> list[tuple[str, _RecipePart]]:
         groups = [] if self.periods is None else self.periods.groups(dict(self.words))
         if any(word in self.gathered for word in _OF_PERIODS):
             keys = tuple(key for group in groups for key in group.keys)
-            return [("date", _Part((), None, labels=groups[0].label if len(groups) == 1 else Key(), keys=keys))]
-        return [("date", _Part((), None, labels=group.label, keys=group.keys)) for group in groups]
+            return [("date", _RecipePart((), None, labels=groups[0].label if len(groups) == 1 else Key(), keys=keys))]
+        return [("date", _RecipePart((), None, labels=group.label, keys=group.keys)) for group in groups]
 
     @functools.cached_property
     def _is_ensemble(self) -> bool:
@@ -235,7 +237,7 @@ class Recipe:
         """What is single in each file, as `Wanted.attributes`, without saying what it waits for."""
         return map(self._said, self._files())
 
-    def _said(self, parts: dict[str, _Part]) -> Key:
+    def _said(self, parts: dict[str, _RecipePart]) -> Key:
         said = {word: part.label for word, part in parts.items() if part.label is not None and word != "param"}
         said |= {word: value for part in parts.values() for word, value in part.labels.items()}
         if self._is_ensemble:
@@ -244,14 +246,14 @@ class Recipe:
             said["param"] = self.params[0]
         return Key(said, product=self.product)
 
-    def _wanted(self, parts: dict[str, _Part]) -> Wanted:
+    def _wanted(self, parts: dict[str, _RecipePart]) -> Wanted:
         needed = tuple(key for key in _combinations(parts, *parts) if self._is_member(key))
         window = parts["step"].window if "step" in parts else None
         return Wanted(self, self._said(parts), needed, window)
 
 
 @dataclass(frozen=True)
-class _Part:
+class _RecipePart:
     """Values of a word that go into one file, and what the file says of them; or of several words that go together."""
 
     values: tuple[Value, ...]
@@ -265,7 +267,7 @@ class _Part:
         return self.keys or tuple(Key({word: value}) for value in self.values)
 
 
-def _combinations(parts: Mapping[str, _Part], *words: str) -> Iterator[Key]:
+def _combinations(parts: Mapping[str, _RecipePart], *words: str) -> Iterator[Key]:
     """All combinations of the values that some words have in a file."""
     named = [parts[word].of(word) for word in words if word in parts]
     return (Key({word: value for key in keys for word, value in key.items()}) for keys in itertools.product(*named))
@@ -328,7 +330,7 @@ def _template(text: str) -> Template:
     return Template(text)
 
 
-def _completion(parts: dict[str, _Part]) -> int:
+def _completion(parts: dict[str, _RecipePart]) -> int:
     """The second of the last step, or the last valid time, that a file waits for."""
     if "date" in parts and parts["date"].keys:
         return max(map(seconds_since, parts["date"].keys))

@@ -33,7 +33,7 @@ _POINTS_AT_ONCE_MAX = 4096
 _OF_ANOTHER = ("shortName", "name", "cfName", "units")
 
 
-class _Rows(NamedTuple):
+class _LatitudeRows(NamedTuple):
     """Latitudes in one hemisphere, and where the rows of a grid are among them."""
 
     name: str
@@ -180,7 +180,7 @@ def _summed(fields: list[Complexes], truncation: int, on: Grid, *, over_cosine: 
     return list(values[:, :, wanted])
 
 
-def _along_latitudes(fields: list[Complexes], truncation: int, rows: _Rows, over_cosine: bool) -> Complexes:
+def _along_latitudes(fields: list[Complexes], truncation: int, rows: _LatitudeRows, over_cosine: bool) -> Complexes:
     """Coefficients of the Fourier series along each row: field, row, zonal wavenumber."""
     count, latitudes = len(fields), rows.used.stop - rows.used.start
     parts = np.zeros((2 * count, len(fields[0]) + 1))
@@ -240,13 +240,13 @@ def _points_at_once(truncation: int) -> int:
     return max(1, min(_POINTS_AT_ONCE_MAX, _AT_ONCE_BYTES_MAX // of_a_point))
 
 
-def _both(name: str, latitudes: Floats) -> _Rows:
+def _both(name: str, latitudes: Floats) -> _LatitudeRows:
     """Rows that need not be those of the other hemisphere."""
     rows = np.arange(len(latitudes))
-    return _Rows(name, np.sin(np.radians(np.abs(latitudes))), slice(0, len(rows)), rows, _signs(latitudes))
+    return _LatitudeRows(name, np.sin(np.radians(np.abs(latitudes))), slice(0, len(rows)), rows, _signs(latitudes))
 
 
-def _rows(on: Grid) -> _Rows:
+def _rows(on: Grid) -> _LatitudeRows:
     """The rows of a grid, or of an area of a grid, which has its latitudes from the whole."""
     whole = whole_of(on)
     latitudes = _row_latitudes(whole)
@@ -257,7 +257,7 @@ def _rows(on: Grid) -> _Rows:
     sines = np.sin(np.radians(latitudes[: (count + 1) // 2]))
     # A pole is at 1 and an equator at 0, whatever the sine of a rounded angle is.
     sines[np.abs(latitudes[: len(sines)]) < 1e-12] = 0
-    return _Rows(whole.name, sines, used, at - used.start, _signs(latitudes[wanted]))
+    return _LatitudeRows(whole.name, sines, used, at - used.start, _signs(latitudes[wanted]))
 
 
 def _row_latitudes(on: Grid) -> Floats:

@@ -26,11 +26,13 @@ import junctura
 from junctura import _limits
 from junctura._limits import ONE_THREAD
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import Done, Job, Task
 from junctura.products._input.queries import take_all
 from junctura.products._operations._places import ToGrid
 from junctura.products._recipe.definitions import Recipe
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.codec import read_answer, write_order
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
 
 # Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
 # them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
@@ -61,7 +63,7 @@ def pool_bytes() -> int:
     return _limits.memory_bytes() // 2
 
 
-class Started:
+class ForkServerProcess:
     """A fork server that was started, and the crew's end of its socket.
 
     Parameters
@@ -80,7 +82,7 @@ class Started:
         self._status: int | None = None
 
     @classmethod
-    def forked(cls, prepare: Callable[[], None]) -> Started | None:
+    def forked(cls, prepare: Callable[[], None]) -> ForkServerProcess | None:
         """Forks this process; None where it has other threads, or as many as libraries like.
 
         `prepare` makes what all workers need, when the modules are loaded.
@@ -106,7 +108,7 @@ class Started:
         os._exit(0)
 
     @classmethod
-    def spawned(cls) -> Started:
+    def spawned(cls) -> ForkServerProcess:
         """Starts a new process."""
         channel, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
@@ -163,7 +165,7 @@ def heard(channel: socket.socket) -> str:
 
 
 def _begin() -> None:
-    """A child gets what `Started.spawned` gives to a new process."""
+    """A child gets what `ForkServerProcess.spawned` gives to a new process."""
     os.environ.update(ONE_THREAD)
     with contextlib.suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -203,16 +205,16 @@ class Crew(abc.ABC):
         # Tasks whose answers have been read, and lie in the pool still.
         self._answered: list[int] = []
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: BrokerJob) -> None:
         """From now on tasks may be given."""
         self._answers = self.pool.follow("kind=done")
         self.pool.offer(task_messages.write_job(job), name="job", kind="job")
 
     @abc.abstractmethod
-    def give(self, task: Task, due: float) -> None:
+    def give(self, order: TaskOrder, due: float) -> None:
         """Has a task done; of those that wait the one that is due first goes first."""
 
-    def take(self, each: Callable[[Done], None]) -> int:
+    def take(self, each: Callable[[TaskAnswer], None]) -> int:
         """Takes what has come of tasks, which are forgotten some time later; returns how many those were.
 
         Raises
@@ -224,9 +226,9 @@ class Crew(abc.ABC):
 
         def read(obj: junctura.Object) -> None:
             with obj:
-                done = task_messages.read_done(bytes(obj))
-            each(done)
-            self._took(done.number)
+                answer = read_answer(bytes(obj))
+            each(answer)
+            self._took(answer.number)
 
         assert self._answers is not None
         count, has_ended = take_all(self._answers, read)
@@ -274,7 +276,7 @@ class Crew(abc.ABC):
         self.pool.close()
 
 
-class Processes(Crew):
+class ProcessCrew(Crew):
     """Processes of this machine, in whose memory the broker's pool lies.
 
     Parameters
@@ -297,22 +299,22 @@ class Processes(Crew):
         # By their numbers, those that have said that they are there.
         self.workers: set[int] = set()
         self._recipes: Sequence[Recipe] = ()
-        self._fork_server: Started | None = None
+        self._fork_server: ForkServerProcess | None = None
 
-    def adopt(self, fork_server: Started) -> None:
+    def adopt(self, fork_server: ForkServerProcess) -> None:
         """Takes a fork server that was told already what to load."""
         self._fork_server = fork_server
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: BrokerJob) -> None:
         self.pool.require("kind=task", name=task_messages.GROUP, group=True)
         super().begin(job)
         self._recipes = job.recipes
         self._start()
 
-    def give(self, task: Task, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
-        self.pool.offer(task_messages.write(task), name=f"task/{task.number}", kind="task")
+    def give(self, order: TaskOrder, due: float) -> None:  # noqa: ARG002 - the group gives them in this order
+        self.pool.offer(write_order(order), name=f"task/{order.number}", kind="task")
 
-    def take(self, each: Callable[[Done], None]) -> int:
+    def take(self, each: Callable[[TaskAnswer], None]) -> int:
         count = super().take(each)
         if count:
             self._in_a_row = 0
@@ -330,7 +332,7 @@ class Processes(Crew):
     def _start(self) -> None:
         """Has a fork server start the workers when it has loaded what they need."""
         if self._fork_server is None:
-            self._fork_server = Started.spawned()
+            self._fork_server = ForkServerProcess.spawned()
             load(self._fork_server, self._recipes)
         self._ask_for(self.count)
 
@@ -396,7 +398,7 @@ def _kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def load(fork_server: Started, recipes: Sequence[Recipe]) -> None:
+def load(fork_server: ForkServerProcess, recipes: Sequence[Recipe]) -> None:
     """Tells a fork server what workers that make these products need."""
     fork_server.tell("load", *(described(recipes) or ["-"]), *libraries(recipes))
 

@@ -28,11 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import junctura
 from junctura._xarray.label_attributes import needed
 from junctura.errors import Unavailable
-from junctura.products._broker import task_messages
-from junctura.products._broker.remote_pool import Served
-from junctura.products._broker.task_messages import Done, Job, Task
+from junctura.products._broker.remote_pool import ServedPool
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.codec import write_order
+from junctura.products._tasks.task_messages import BrokerJob
+from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
 from junctura.products._workers.crew import Crew
-from junctura.products._workers.dask_worker import Place, do
+from junctura.products._workers.dask_worker import BrokerPlace, do
 
 if TYPE_CHECKING:
     import distributed
@@ -78,7 +80,7 @@ class _Bell:
                 os.close(self.descriptor)
 
 
-class Cluster(Crew):
+class DaskCrew(Crew):
     """The workers of a Dask cluster.
 
     Parameters
@@ -104,17 +106,17 @@ class Cluster(Crew):
         self._client = client
         self._address = str(client.scheduler.address)
         try:
-            self._served = Served(self._reachable_as(), room)
+            self._served = ServedPool(self._reachable_as(), room)
         except BaseException:
             self._close_client()
             raise
         # Dask puts them into an order, and keeps most of them until a worker is free.
         super().__init__(self._served.pool, limit=float("inf"))
         self._run = f"junctura-{secrets.token_hex(4)}"
-        self._place: Place | None = None
-        self._futures: dict[int, tuple[Any, Task]] = {}
+        self._place: BrokerPlace | None = None
+        self._futures: dict[int, tuple[Any, TaskOrder]] = {}
         self._left = self.pool.subscribe(kinds=["left"])
-        self._given_up: list[Done] = []
+        self._given_up: list[TaskAnswer] = []
         self._bell = _Bell()
         self._has_ended = False
         self._is_lost = False
@@ -132,10 +134,10 @@ class Cluster(Crew):
         host = self._distributed.comm.get_address_host(self._address)
         return str(self._distributed.utils.get_ip(host))
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: BrokerJob) -> None:
         payload = task_messages.write_job(job)
         super().begin(job)
-        self._place = Place(
+        self._place = BrokerPlace(
             self.pool.url,
             hashlib.sha256(payload).hexdigest(),
             junctura.__version__,
@@ -153,13 +155,13 @@ class Cluster(Crew):
     def _event(self) -> Any:
         return self._distributed.Event(f"{self._run}-ends", client=self._client)
 
-    def give(self, task: Task, due: float) -> None:
+    def give(self, order: TaskOrder, due: float) -> None:
         # What goes wrong in a task is no error of Dask's, and is not tried again; a worker that dies is.
         future = self._client.submit(
-            do, self._place, task_messages.write(task), key=f"{self._run}-{task.number}", priority=-due, pure=False
+            do, self._place, write_order(order), key=f"{self._run}-{order.number}", priority=-due, pure=False
         )
-        self._futures[task.number] = (future, task)
-        future.add_done_callback(self._teller(task.number))
+        self._futures[order.number] = (future, order)
+        future.add_done_callback(self._teller(order.number))
 
     def _teller(self, number: int) -> Callable[[Any], None]:
         def tell(future: Any) -> None:
@@ -169,17 +171,17 @@ class Cluster(Crew):
 
         return tell
 
-    def take(self, each: Callable[[Done], None]) -> int:
+    def take(self, each: Callable[[TaskAnswer], None]) -> int:
         count = 0
         # What is read together with something else wakes nobody.
         while found := super().take(each) + self._take_given_up(each) + self._count_deaths():
             count += found
         return count
 
-    def _take_given_up(self, each: Callable[[Done], None]) -> int:
+    def _take_given_up(self, each: Callable[[TaskAnswer], None]) -> int:
         given_up, self._given_up = self._given_up, []
-        for done in given_up:
-            each(done)
+        for answer in given_up:
+            each(answer)
         return len(given_up)
 
     def _took(self, number: int) -> None:
@@ -215,10 +217,10 @@ class Cluster(Crew):
 
     def _see(self, number: int, ended: _Ended) -> None:
         """Why a task was not done; everything but the death of its workers is that of all tasks."""
-        _, task = self._futures[number]
+        _, order = self._futures[number]
         if isinstance(ended.error, self._distributed.scheduler.KilledWorker):
             del self._futures[number]
-            self._given_up.append(task_messages.given_up(task, ended.error.allowed_failures + 1))
+            self._given_up.append(task_messages.given_up(order, ended.error.allowed_failures + 1))
             return
         if ended.error is None:
             self._is_lost = self._client.status != "running"

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import junctura
 from junctura.errors import Conflict, Corrupt, Error, Io, Unavailable
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_messages import WORKER, Job, Task
+from junctura.products._tasks import task_messages
+from junctura.products._tasks.codec import read_order
+from junctura.products._tasks.task_messages import WORKER, BrokerJob
+from junctura.products._tasks.tasks import DecodeInput, TaskOrder
 from junctura.products._workers.worker_process import Worker
 
 # One task at a time, of all brokers.
@@ -24,7 +26,7 @@ _ALONE = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Place:
+class BrokerPlace:
     """Where a broker is, for those who do its tasks.
 
     Attributes
@@ -48,10 +50,10 @@ class Place:
 
 
 # By their brokers.
-_workers: dict[Place, Worker] = {}
+_workers: dict[BrokerPlace, Worker] = {}
 
 
-def do(place: Place, task: bytes) -> None:
+def do(place: BrokerPlace, order: bytes) -> None:
     """Does a task; what comes of it is in the broker's pool then.
 
     Raises
@@ -62,21 +64,21 @@ def do(place: Place, task: bytes) -> None:
     """
     with _ALONE:
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
-            _do(_worker(place), task_messages.read_task(task))
+            _do(_worker(place), read_order(order))
             return
         # A connection may have been lost, and the broker still be there.
         _workers.pop(place, None)
-        _do(_worker(place), task_messages.read_task(task))
+        _do(_worker(place), read_order(order))
 
 
-def _do(worker: Worker, task: Task) -> None:
+def _do(worker: Worker, order: TaskOrder) -> None:
     # Dask does not say that somebody had it before, and what is decoded is counted.
-    lost = task_messages.begin(worker.pool, task.number) if task.inputs else 0
-    if not (lost and task_messages.is_there(worker.pool, f"done/{task.number}")):
-        worker.do(task, lost)
+    lost = task_messages.begin(worker.pool, order.number) if isinstance(order.task, DecodeInput) else 0
+    if not (lost and task_messages.is_there(worker.pool, f"done/{order.number}")):
+        worker.do(order, lost)
 
 
-def _worker(place: Place) -> Worker:
+def _worker(place: BrokerPlace) -> Worker:
     if place not in _workers:
         try:
             _workers[place] = _opened(place)
@@ -86,7 +88,7 @@ def _worker(place: Place) -> Worker:
     return _workers[place]
 
 
-def _opened(place: Place) -> Worker:
+def _opened(place: BrokerPlace) -> Worker:
     if place.version != junctura.__version__:
         raise Conflict("junctura", f"the broker has {place.version}, and the worker {junctura.__version__}")
     with tempfile.TemporaryDirectory(prefix="junctura-") as folder:
@@ -106,7 +108,7 @@ def _opened(place: Place) -> Worker:
     return worker
 
 
-def _job(pool: junctura.Pool, digest: str) -> Job:
+def _job(pool: junctura.Pool, digest: str) -> BrokerJob:
     with pool.demand(name="job", timeout=0) as obj:
         payload = bytes(obj)
     # A pickle is code.
@@ -118,7 +120,7 @@ def _job(pool: junctura.Pool, digest: str) -> Job:
     return job
 
 
-def _attend(place: Place, worker: Worker) -> None:
+def _attend(place: BrokerPlace, worker: Worker) -> None:
     """Does what the broker hints at, and lets go of everything when its pool ends."""
     with contextlib.suppress(Error):
         for obj in worker.pool.follow("kind=hint", gaps="ignore"):

@@ -30,7 +30,7 @@ _USUAL_S, _SORTED_S = 0.01, 0.1
 _PLACES_KEPT = 4
 
 
-class File(NamedTuple):
+class BuiltFile(NamedTuple):
     """A product that is there."""
 
     path: Path
@@ -41,7 +41,7 @@ class File(NamedTuple):
     """The least and the greatest value of a map whose range is its own."""
 
 
-class Transforms:
+class FieldTransforms:
     """What brings fields to grids here; what `Operation` asks for.
 
     Parameters
@@ -118,7 +118,7 @@ def make(
     transform: Transform,
     out: Path,
     sources: Sequence[tuple[str, str]],
-) -> File:
+) -> BuiltFile:
     """Makes a product.
 
     Parameters
@@ -144,7 +144,7 @@ def make(
     path.parent.mkdir(parents=True, exist_ok=True)
     written = write(left, output, path, _provenance(wanted, sources))
     has_own_range = output.format == "png" and not has_range(wanted.recipe)
-    return File(path, written.bytes, known, extremes(left[0], output.units) if has_own_range else None)
+    return BuiltFile(path, written.bytes, known, extremes(left[0], output.units) if has_own_range else None)
 
 
 def _formulas(recipe: Recipe) -> dict[str, Any]:

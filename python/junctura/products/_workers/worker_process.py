@@ -12,24 +12,49 @@ import os
 import select
 import signal
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
+
+from typing_extensions import Self
 
 import junctura
 from junctura._limits import peak_bytes
-from junctura.products._broker import task_messages
-from junctura.products._broker.task_graph import Graph
-from junctura.products._broker.task_messages import ATTEMPTS_MAX, WORKER, Done, File, Job, Legendre, Task
-from junctura.products._broker.weights_planner import grid_of
+from junctura.errors import Corrupt
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decodes, field_of
+from junctura.products._input.input_grid import grid_of
 from junctura.products._input.queries import take_all
 from junctura.products._operations._places import as_grid
 from junctura.products._recipe.mars_words import canonical, selectors
 from junctura.products._regrid.harmonics import warm
 from junctura.products._regrid.interpolate import prepare
-from junctura.products._workers.make_product import Transforms, make
+from junctura.products._tasks import shared_arrays, task_messages
+from junctura.products._tasks.codec import read_order, write_answer
+from junctura.products._tasks.task_messages import ATTEMPTS_MAX, WORKER, BrokerJob
+from junctura.products._tasks.tasks import (
+    DecodeInput,
+    GridFound,
+    InputDecoded,
+    LegendreSpec,
+    LookAtInput,
+    MakeProduct,
+    MakeWeights,
+    PairWinds,
+    ProductBuilt,
+    ProductFile,
+    Result,
+    Source,
+    Task,
+    TaskAnswer,
+    TaskFailed,
+    TaskOrder,
+    TaskUsage,
+    WeightsMade,
+    WindsPaired,
+)
+from junctura.products._workers.make_product import FieldTransforms, make
 
 
 class Worker:
@@ -44,12 +69,12 @@ class Worker:
 
     """
 
-    def __init__(self, pool: junctura.Pool, job: Job) -> None:
+    def __init__(self, pool: junctura.Pool, job: BrokerJob) -> None:
         self.pool = pool
         self.job = job
-        self.graph = Graph(job.recipes)
+        self.graph = ProductGraph(job.recipes)
         self.out = Path(job.out)
-        self.transforms = Transforms(self.fields_of)
+        self.transforms = FieldTransforms(self.fields_of)
 
         self._source: junctura.Pool | None = None
 
@@ -118,7 +143,7 @@ class Worker:
         return False
 
     @staticmethod
-    def warm(hint: Legendre) -> None:
+    def warm(hint: LegendreSpec) -> None:
         """Makes Legendre functions before they are needed."""
         # Whoever needs them says what is wrong.
         with contextlib.suppress(junctura.Error):
@@ -127,102 +152,130 @@ class Worker:
     def _take(self, obj: junctura.Object) -> None:
         # Released when it is done; another worker gets it if this one dies.
         with obj:
-            task = task_messages.read_task(bytes(obj))
+            try:
+                order = read_order(bytes(obj))
+            except Corrupt as error:
+                # Else it would end one worker after another.
+                number = int(str(obj["name"]).removeprefix("task/"))
+                self._answer(TaskAnswer(number, TaskFailed(_words(error)), TaskUsage()))
+                return
             if obj.redelivered:
-                self.do_again(task)
+                self.do_again(order)
             else:
-                self.do(task)
+                self.do(order)
 
-    def do_again(self, task: Task) -> None:
-        """A task of somebody who has ended; gives it up if it ended several."""
-        # Who had it may have ended behind its answer; the broker forgets the answer last.
-        if task_messages.is_there(self.pool, f"done/{task.number}") or not task_messages.is_there(
-            self.pool, f"task/{task.number}"
+    def do_again(self, order: TaskOrder) -> None:
+        """Does a task of a worker that has died; gives it up if it ended several."""
+        # A worker may die after its answer; the broker forgets the answer last.
+        if task_messages.is_there(self.pool, f"done/{order.number}") or not task_messages.is_there(
+            self.pool, f"task/{order.number}"
         ):
             return
-        lost = 1 + task_messages.begin(self.pool, task.number)
+        lost = 1 + task_messages.begin(self.pool, order.number)
         if lost < ATTEMPTS_MAX:
-            self.do(task, lost)
+            self.do(order, lost)
         else:
-            self._answer(task_messages.given_up(task, lost))
+            self._answer(task_messages.given_up(order, lost))
 
-    def do(self, task: Task, lost: int = 0) -> None:
-        """As `attempt`, and tells the broker."""
-        self._answer(self.attempt(task, lost))
+    def do(self, order: TaskOrder, lost: int = 0) -> None:
+        """Does a task as `attempt` does, and sends the answer."""
+        self._answer(self.attempt(order, lost))
 
-    def _answer(self, done: Done) -> None:
-        task_messages.offer_once(self.pool, task_messages.write(done), name=f"done/{done.number}", kind="done")
+    def _answer(self, answer: TaskAnswer) -> None:
+        task_messages.offer_once(self.pool, write_answer(answer), name=f"done/{answer.number}", kind="done")
 
-    def attempt(self, task: Task, lost: int = 0) -> Done:
-        """Does a task that so many had who have ended. What is wrong is in what it returns."""
-        begun = time.monotonic()
+    def attempt(self, order: TaskOrder, lost: int = 0) -> TaskAnswer:
+        """Does a task with which `lost` workers died. The result says what failed."""
         before = decodes()
         try:
-            done = self._do(task)
+            result = self._do(order.task)
         except Exception as error:
-            done = task_messages.undone(task, _words(error))
-        # How far the others came nobody knows.
-        count = decodes() - before + (lost if task.inputs else 0)
-        seconds = time.monotonic() - begun
-        about = {"decodes": count, "seconds": seconds, "worker": os.getpid(), "peak_bytes": peak_bytes()}
-        return Done(**{**vars(done), **about})
+            result = TaskFailed(_words(error))
+        # Each worker that died with it may have decoded the input.
+        count = decodes() - before + (lost if isinstance(order.task, DecodeInput) else 0)
+        return TaskAnswer(order.number, result, TaskUsage(count, os.getpid(), peak_bytes()))
 
-    def _do(self, task: Task) -> Done:
-        if task.weights is not None:
-            # They are kept on disk, for all workers.
-            prepare(*task.weights)
-            return Done(task.number)
-        if task.looks:
-            with self.input(task.key) as obj:
-                return Done(task.number, grid=grid_of(obj))
-        made = Made(self, task)
-        failed = {node: cause for node in task.keep if (cause := self._keep(node, made))}
-        files = {product: self._make(task, product, made) for product in task.products}
-        made.close()
-        return Done(
-            task.number,
-            tuple(node for node in task.keep if node not in failed),
-            made.version,
-            {product: file for product, file in files.items() if isinstance(file, File)},
-            {product: cause for product, cause in files.items() if isinstance(cause, str)},
-            failed=failed,
-        )
+    def _do(self, task: Task) -> Result:
+        match task:
+            case LookAtInput():
+                with self.input(task.key) as obj:
+                    return GridFound(grid_of(obj))
+            case MakeWeights():
+                # They are kept on disk, for all workers.
+                prepare(*task.weights)
+                return WeightsMade()
+            case DecodeInput():
+                return self._decode(task)
+            case PairWinds():
+                with TaskFields(self, pair=task.pair) as made:
+                    return WindsPaired(*self._keep_all(task.keep, made))
+            case MakeProduct():
+                with TaskFields(self) as made:
+                    return self._make(task.product, task.sources, made)
 
-    def _keep(self, node: int, made: Made) -> str:
-        """Why it cannot; empty if it can."""
+    def _decode(self, task: DecodeInput) -> InputDecoded:
+        files: dict[int, ProductFile] = {}
+        unmade: dict[int, str] = {}
+        with TaskFields(self, inputs=task.nodes, key=task.key) as made:
+            kept, failed = self._keep_all(task.keep, made)
+            for product in task.products:
+                result = self._make(product, task.sources[product], made)
+                if isinstance(result, ProductBuilt):
+                    files[product] = result.file
+                else:
+                    unmade[product] = result.cause
+            return InputDecoded(made.version, kept, failed, files, unmade)
+
+    def _keep_all(self, nodes: Sequence[int], made: TaskFields) -> tuple[tuple[int, ...], dict[int, str]]:
+        """Keeps the fields of nodes; returns those that are kept, and by node why it is not."""
+        failed = {node: cause for node in nodes if (cause := self._keep(node, made))}
+        return tuple(node for node in nodes if node not in failed), failed
+
+    def _keep(self, node: int, made: TaskFields) -> str:
+        """Keeps the fields of a node; returns why that failed, else an empty text."""
         try:
-            task_messages.keep(self.pool, node, made.fields(node))
+            shared_arrays.keep(self.pool, node, made.fields(node))
         except Exception as error:
             # Whatever it is: others can be kept.
             return _words(error)
         return ""
 
-    def _make(self, task: Task, product: int, made: Made) -> File | str:
-        """The product, or why there is none."""
+    def _make(self, product: int, sources: Sequence[Source], made: TaskFields) -> ProductBuilt | TaskFailed:
         about = self.graph.products[product]
         try:
             fields = [field for node in about.nodes for field in made.fields(node)]
-            sources = [(key, version or made.version) for key, version in task.sources[product]]
-            file = make(about.wanted, fields, self.transforms, self.out, sources)
+            whole = [(key, version or made.version) for key, version in sources]
+            file = make(about.wanted, fields, self.transforms, self.out, whole)
         except Exception as error:
             # Whatever it is: others can be made.
-            return _words(error)
+            return TaskFailed(_words(error))
         words = {word: str(value) for word, value in file.words.items()}
-        return File(str(file.path), file.nbytes, words, file.extremes)
+        return ProductBuilt(ProductFile(str(file.path), file.nbytes, words, file.extremes))
 
 
-class Made:
-    """The fields of a task's nodes, each made once."""
+class TaskFields:
+    """The fields of a task's nodes, each made once.
 
-    def __init__(self, worker: Worker, task: Task) -> None:
-        self.worker, self.task = worker, task
+    Parameters
+    ----------
+    worker
+        The worker that does the task.
+    inputs, key
+        The nodes that the input with this key is, where the task decodes one.
+    pair
+        The node that is made of several ones that are kept, where the task makes one.
+
+    """
+
+    def __init__(self, worker: Worker, inputs: Sequence[int] = (), key: str = "", pair: int | None = None) -> None:
+        self.worker, self.inputs, self.key, self.pair = worker, inputs, key, pair
         self._fields: dict[int, Sequence[Field]] = {}
         self._failures: dict[int, Exception] = {}
         self._decoded: Sequence[Field] | None = None
         self.version = ""
 
     def fields(self, number: int) -> Sequence[Field]:
-        """Of a node: decoded, found in the pool, or made of those of its parents."""
+        """Returns the fields of a node: decoded, found in the pool, or made of those of its parents."""
         if number in self._failures:
             raise self._failures[number]
         if number not in self._fields:
@@ -233,25 +286,30 @@ class Made:
                 raise
         return self._fields[number]
 
-    def close(self) -> None:
-        """Lets go of all fields now: failures hold on to them, and they to what lies in the pool."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        # Failures hold fields, and these hold arrays of the pool.
         self._fields.clear()
         self._failures.clear()
 
     def _make(self, number: int) -> Sequence[Field]:
         node = self.worker.graph.nodes[number]
-        if number in self.task.inputs:
+        if number in self.inputs:
             return self._input()
         root = self.worker.graph.root(number)
-        if node.operation is None or (root not in self.task.inputs and root != self.task.pair):
-            return task_messages.kept(self.worker.pool, number)
+        if node.operation is None or (root not in self.inputs and root != self.pair):
+            return shared_arrays.kept(self.worker.pool, number)
         given = [field for parent in node.parents for field in self.fields(parent)]
         return node.operation(given, self.worker.transforms)
 
     def _input(self) -> Sequence[Field]:
         if self._decoded is None:
-            with self.worker.input(self.task.key) as obj:
-                # It may have been replaced since the broker heard of it.
+            with self.worker.input(self.key) as obj:
+                # It may have been replaced since the broker received it.
                 self.version = str(obj.version)
                 self._decoded = [field_of(obj, obj.attributes)]
         return self._decoded

@@ -18,15 +18,15 @@ from dataclasses import replace
 from typing import Any
 
 from junctura.workflow._engine import events as ev
-from junctura.workflow._engine.engine_state import Group, Phase, TaskState, Ties, fits, reason
+from junctura.workflow._engine.engine_state import OVER, TaskGroup, TaskPhase, TaskState, Ties, fits, reason
 from junctura.workflow._spec.tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
-_NOTED = {Phase.DONE: "done", Phase.FAILED: "failed", Phase.SKIPPED: "skipped", Phase.CANCELLED: "cancelled"}
+_NOTED = {phase: phase.value for phase in OVER}
 
 
 class Engine:
-    """the engine of one run.
+    """The engine of one run.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class Engine:
         self.workflow, self.cores, self.memory_bytes = workflow, cores, memory_bytes
         server = workflow.pool.service if workflow.pool is not None else None
         self.ties = Ties(workflow.tasks, server)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, TaskGroup] = {}
         self.parts: dict[str, TaskState] = {}
-        self._in: dict[Phase, dict[str, TaskState]] = {phase: {} for phase in Phase}
+        self._in: dict[TaskPhase, dict[str, TaskState]] = {phase: {} for phase in TaskPhase}
         # Of the file, by what they ask for in the pool.
         self._asking: dict[str, list[TaskState]] = {}
         # Those for this machine, who wait for cores: those for objects, and others. They take turns.
@@ -81,7 +81,7 @@ class Engine:
             for name in self.ties.needs[task.name]:
                 self._waiting_for.setdefault(name, []).append(part)
             for name in dict.fromkeys((task.of, task.name)):
-                self.groups.setdefault(name, Group(task.service)).total += 1
+                self.groups.setdefault(name, TaskGroup(task.service)).total += 1
         self._server = self.parts[server] if server is not None else None
         self._services = [self.parts[task.name] for task in workflow.tasks if task.service]
         self._templates = [self.parts[task.name] for task in workflow.tasks if self.parts[task.name].is_template]
@@ -102,7 +102,7 @@ class Engine:
         if self._is_over:
             return []
         match event:
-            case ev.Taken():
+            case ev.JobTaken():
                 self._taken(event)
             case ev.Began():
                 self._began(event)
@@ -115,7 +115,7 @@ class Engine:
                 self._offered(event)
             case ev.Fenced():
                 self._is_fenced = self._is_fence_asked and event.number == self._fence
-            case ev.Interrupted():
+            case ev.RunInterrupted():
                 self._stop("interrupted", "interrupted")
             case ev.Stopped():
                 self._stop("failed", event.cause)
@@ -138,16 +138,16 @@ class Engine:
 
     # What has happened.
 
-    def _taken(self, event: ev.Taken) -> None:
+    def _taken(self, event: ev.JobTaken) -> None:
         part = self._of_attempt(event)
         if part is not None and part.is_live:
             self._note("taken", task=event.task, attempt=event.attempt, identity=event.identity)
 
     def _began(self, event: ev.Began | ev.Served) -> None:
         part = self._of_attempt(event)
-        if part is None or part.phase is not Phase.LAUNCHED:
+        if part is None or part.phase is not TaskPhase.LAUNCHED:
             return
-        self._move(part, Phase.RUNNING)
+        self._move(part, TaskPhase.RUNNING)
         self._note("begin", task=event.task, attempt=event.attempt)
         if not part.has_begun:
             part.has_begun = True
@@ -166,15 +166,15 @@ class Engine:
         words = {"code": ended.code, "signal": ended.signal, "cause": ended.cause}
         self._note("end", task=event.task, attempt=event.attempt, **words)
         if ended.is_good or (part.task.service and part.is_asked):
-            self._become(part, Phase.DONE)
+            self._become(part, TaskPhase.DONE)
         elif self._stopping:
-            self._become(part, Phase.CANCELLED, self._stopping[1])
+            self._become(part, TaskPhase.CANCELLED, self._stopping[1])
         elif part.tries_left:
             self._queue_up(part, {"kind": "restart", "attempt": part.attempt + 1})
         else:
-            self._become(part, Phase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
+            self._become(part, TaskPhase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
 
-    def _of_attempt(self, event: ev.Taken | ev.Began | ev.Served | ev.Finished) -> TaskState | None:
+    def _of_attempt(self, event: ev.JobTaken | ev.Began | ev.Served | ev.Finished) -> TaskState | None:
         part = self.parts.get(event.task)
         return part if part is not None and part.attempt == event.attempt else None
 
@@ -198,7 +198,7 @@ class Engine:
         start = part.task.start
         if part.is_template:
             return start.each == event.selector and not (part.is_closed or part.is_over)
-        return start.on == event.selector and part.phase is Phase.WAITING and part.sight is None
+        return start.on == event.selector and part.phase is TaskPhase.WAITING and part.sight is None
 
     def _happened(self, event: ev.Event) -> None:
         """Something in the pool that is no object."""
@@ -211,7 +211,7 @@ class Engine:
         elif isinstance(event, ev.Joined):
             self._pool.present[event.client] = event
             self._note("event", event="joined", client=event.name, host=event.host, pid=event.pid)
-            self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.joined)
+            self._stir(part for part in self._in[TaskPhase.WAITING].values() if part.task.start.joined)
         elif isinstance(event, ev.Left) and event.client in self._pool.present:
             gone = self._pool.present.pop(event.client)
             words = {"client": gone.name, "host": gone.host, "pid": gone.pid, "reason": event.reason}
@@ -219,7 +219,7 @@ class Engine:
         elif isinstance(event, ev.Completed):
             self._note("event", event="completed", bundle=event.bundle)
             self._pool.completed.add(event.bundle)
-            self._stir(part for part in self._in[Phase.WAITING].values() if part.task.start.bundle == event.bundle)
+            self._stir(part for part in self._in[TaskPhase.WAITING].values() if part.task.start.bundle == event.bundle)
         self._unsettle()
 
     def _close_open(self, cause: str) -> None:
@@ -284,7 +284,7 @@ class Engine:
         did, stirred = False, self._stirred
         self._stirred = {}
         for part in stirred.values():
-            if part.phase is not Phase.WAITING:
+            if part.phase is not TaskPhase.WAITING:
                 continue
             if bad := self._bad_of(part):
                 self._skip(part, bad)
@@ -317,7 +317,7 @@ class Engine:
         return all(any(fits(name, [pattern]) for name in names) for pattern in start.joined)
 
     def _queue_up(self, part: TaskState, why: dict[str, Any]) -> None:
-        self._move(part, Phase.QUEUED)
+        self._move(part, TaskPhase.QUEUED)
         task = part.task
         each = {"each": part.template.task.name} if part.template is not None else {}
         queue = self._queues[part.template is None] if self._cores_of(task) else self._elsewhere
@@ -330,7 +330,7 @@ class Engine:
         Tasks for objects and others take turns: so objects do not heap up, nor keep all others waiting.
         """
         for queue in (self._elsewhere, *self._queues):
-            while queue and queue[0].phase is not Phase.QUEUED:
+            while queue and queue[0].phase is not TaskPhase.QUEUED:
                 queue.popleft()
         if self._elsewhere:
             self._begin(self._elsewhere.popleft())
@@ -349,7 +349,7 @@ class Engine:
         return self.memory_bytes is None or self._held_bytes + self._bytes_of(task) <= self.memory_bytes
 
     def _begin(self, part: TaskState) -> None:
-        self._move(part, Phase.LAUNCHED)
+        self._move(part, TaskPhase.LAUNCHED)
         part.attempt += 1
         part.tries_left -= 1
         self._held += self._cores_of(part.task)
@@ -391,16 +391,16 @@ class Engine:
     def _cancel(self, part: TaskState, cause: str) -> None:
         if part.was_done and not self._stopping:
             # An earlier run had it done, and nobody needs it again.
-            self._become(part, Phase.DONE)
+            self._become(part, TaskPhase.DONE)
         else:
-            self._become(part, Phase.CANCELLED, cause)
+            self._become(part, TaskPhase.CANCELLED, cause)
 
     # Who is over.
 
-    def _become(self, part: TaskState, phase: Phase, cause: str = "") -> None:
+    def _become(self, part: TaskState, phase: TaskPhase, cause: str = "") -> None:
         self._move(part, phase)
-        self._has_failed = self._has_failed or (phase in (Phase.FAILED, Phase.SKIPPED) and not part.is_well)
-        words = {"allowed": True} if phase is Phase.FAILED and part.task.may_fail else {}
+        self._has_failed = self._has_failed or (phase in (TaskPhase.FAILED, TaskPhase.SKIPPED) and not part.is_well)
+        words = {"allowed": True} if phase is TaskPhase.FAILED and part.task.may_fail else {}
         words |= {"counts": _counts(part)} if part.is_template else {}
         self._note(_NOTED[phase], task=part.task.name, cause=cause, **words)
         self._unsettle()
@@ -416,7 +416,7 @@ class Engine:
             service.users_left -= 1
         is_bad = not part.is_well
         # A service that is done may never have begun, and one that was cancelled may have.
-        if part.task.service and part.phase is not Phase.FAILED:
+        if part.task.service and part.phase is not TaskPhase.FAILED:
             is_bad = not part.has_begun
         for name, group in self._groups(part):
             group.well += part.is_well
@@ -435,7 +435,7 @@ class Engine:
             if part.is_template:
                 self._stirred.update({one.task.name: one for one in self._waiting_of(part)})
 
-    def _groups(self, part: TaskState) -> list[tuple[str, Group]]:
+    def _groups(self, part: TaskState) -> list[tuple[str, TaskGroup]]:
         """Those that its name, and that of the file, stand for; none of what is made for an object."""
         if part.template is not None:
             return []
@@ -443,11 +443,11 @@ class Engine:
 
     def _skip(self, part: TaskState, bad: str) -> None:
         for one in self._waiting_of(part) if part.is_template else ():
-            self._become(one, Phase.SKIPPED, f"{bad} did not end well")
-        self._become(part, Phase.SKIPPED, f"{bad} did not end well")
+            self._become(one, TaskPhase.SKIPPED, f"{bad} did not end well")
+        self._become(part, TaskPhase.SKIPPED, f"{bad} did not end well")
 
     def _waiting_of(self, template: TaskState) -> list[TaskState]:
-        return [part for part in self._in[Phase.WAITING].values() if part.template is template]
+        return [part for part in self._in[TaskPhase.WAITING].values() if part.template is template]
 
     def _close_templates(self) -> bool:
         """What became of each `each` that makes no more, and whose tasks are over."""
@@ -456,7 +456,7 @@ class Engine:
             if not part.is_over and (part.is_closed or part.is_full) and not part.open:
                 did = True
                 cause = part.cause or (f"{part.bad} of {part.seen} did not end well" if part.bad else "")
-                self._become(part, Phase.FAILED if cause else Phase.DONE, cause)
+                self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause)
         return did
 
     # When nothing runs but services.
@@ -468,7 +468,7 @@ class Engine:
         """Says what can become of those that wait, once nothing comes any more; or that the run is over."""
         if self._is_anything_under_way():
             return False
-        waiting = [part for part in self._in[Phase.WAITING].values() if not part.task.service]
+        waiting = [part for part in self._in[TaskPhase.WAITING].values() if not part.task.service]
         if not waiting:
             return self._end_or_dismiss()
         stuck = self._stuck()
@@ -485,9 +485,9 @@ class Engine:
         return True
 
     def _is_anything_under_way(self) -> bool:
-        if self._in[Phase.QUEUED] or self._in[Phase.LAUNCHED]:
+        if self._in[TaskPhase.QUEUED] or self._in[TaskPhase.LAUNCHED]:
             return True
-        return any(not part.task.service or part.is_asked for part in self._in[Phase.RUNNING].values())
+        return any(not part.task.service or part.is_asked for part in self._in[TaskPhase.RUNNING].values())
 
     def _end_or_dismiss(self) -> bool:
         """Nothing is left but services, which may be those of each other."""
@@ -499,7 +499,7 @@ class Engine:
 
     def _stuck(self) -> list[TaskState]:
         """Those that wait for nothing but the pool, and others for them."""
-        return [part for part in self._in[Phase.WAITING].values() if self._is_stuck(part)]
+        return [part for part in self._in[TaskPhase.WAITING].values() if self._is_stuck(part)]
 
     def _is_stuck(self, part: TaskState) -> bool:
         if not self._are_needs_met(part):
@@ -508,7 +508,7 @@ class Engine:
             return part.task.start.count is not None and not (part.is_full or part.is_closed)
         if part.task.service:
             behind = self.ties.behind(part.task.name)
-            return any(_name_in_file(one) in behind for one in self._in[Phase.WAITING].values())
+            return any(_name_in_file(one) in behind for one in self._in[TaskPhase.WAITING].values())
         return not self._is_pool_ready(part)
 
     def _may_still_come(self) -> bool:
@@ -516,7 +516,7 @@ class Engine:
             return False
         if self._pool.is_others:
             return True
-        running = self._in[Phase.RUNNING].values()
+        running = self._in[TaskPhase.RUNNING].values()
         return not self._has_failed and any(part.task.service and part is not self._server for part in running)
 
     def _ask_fence(self) -> None:
@@ -532,7 +532,7 @@ class Engine:
             part.is_closed = True
             part.cause = f"only {part.seen} of {part.task.start.count} objects came"
         else:
-            self._become(part, Phase.FAILED, f"{_wish(part)}, and nothing runs any more that could bring it")
+            self._become(part, TaskPhase.FAILED, f"{_wish(part)}, and nothing runs any more that could bring it")
 
     def _close_some(self, waiting: list[TaskState]) -> None:
         """Closes each `each` that others wait for, else all. Without any, those that wait do so for each other."""
@@ -541,8 +541,8 @@ class Engine:
         for part in [one for one in templates if self.ties.behind(one.task.name) & others] or templates:
             part.is_closed = True
         for part in [] if templates else waiting:
-            if part.phase is Phase.WAITING:
-                self._become(part, Phase.FAILED, "it waits for what waits for it")
+            if part.phase is TaskPhase.WAITING:
+                self._become(part, TaskPhase.FAILED, "it waits for what waits for it")
 
     # The end before its time.
 
@@ -554,7 +554,7 @@ class Engine:
                 self._ask(part, cause, at_once=True)
             return
         self._stopping = (status, cause)
-        self._dismiss([*self._in[Phase.QUEUED].values(), *self._in[Phase.WAITING].values()], cause)
+        self._dismiss([*self._in[TaskPhase.QUEUED].values(), *self._in[TaskPhase.WAITING].values()], cause)
         self._dismiss([part for part in live if not part.task.service and not part.is_asked], cause)
 
     def _wind_down(self) -> bool:
@@ -581,13 +581,14 @@ class Engine:
         self._stirred[part.task.name] = part
         return part
 
-    def _move(self, part: TaskState, phase: Phase) -> None:
-        del self._in[part.phase][part.task.name]
-        part.phase = phase
+    def _move(self, part: TaskState, phase: TaskPhase) -> None:
+        before = self._in[part.phase]
+        part.move(phase)
+        del before[part.task.name]
         self._in[phase][part.task.name] = part
 
     def _live(self) -> list[TaskState]:
-        return [*self._in[Phase.RUNNING].values(), *self._in[Phase.LAUNCHED].values()]
+        return [*self._in[TaskPhase.RUNNING].values(), *self._in[TaskPhase.LAUNCHED].values()]
 
     def _note(self, kind: str, **words: Any) -> None:
         self._actions.append(ev.Note(kind, words))
@@ -601,16 +602,16 @@ class Engine:
             part.attempt = past.attempts.get(part.task.name, 0)
             part.was_done = part.task.name in past.done
             if part.task.name in past.done and not part.task.service and not part.is_template and part.template is None:
-                self._move(part, Phase.DONE)
+                self._move(part, TaskPhase.DONE)
                 self._count(part)
 
     def _remember_seen(self, template: TaskState, seen: ev.Seen) -> None:
         each = template.task.start.each or ""
         sight = ev.Offered(each, seen.key, seen.version, seen.attributes)
         task = replace(template.task, name=seen.task)
-        part = TaskState(task, tries_left=task.attempts, template=template, sight=sight, again=not seen.is_done)
+        phase = TaskPhase.DONE if seen.is_done else TaskPhase.WAITING
+        part = TaskState(task, phase, tries_left=task.attempts, template=template, sight=sight, again=not seen.is_done)
         if seen.is_done:
-            part.phase = Phase.DONE
             self._known.setdefault(seen.of, set()).add((seen.key, seen.version))
         template.seen += 1
         template.open += not seen.is_done
@@ -620,7 +621,7 @@ class Engine:
 
 def _counts(part: TaskState) -> bool:
     """Whether it is one of the tasks that are counted: an `each` is none, but where it ends badly by itself."""
-    return not part.is_template or (part.phase is not Phase.DONE and (part.seen == 0 or bool(part.cause)))
+    return not part.is_template or (part.phase is not TaskPhase.DONE and (part.seen == 0 or bool(part.cause)))
 
 
 def _name_in_file(part: TaskState) -> str:

@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from junctura._transitions import IllegalTransitionError
 from junctura.workflow._engine.events import Offered
 from junctura.workflow._spec.tasks import Task
 
 
-class Phase(enum.Enum):
-    """How far a task is.
+class TaskPhase(enum.Enum):
+    """The state of a task; every transition is one of `MOVES`.
 
-    ``waiting -> queued -> launched -> running -> done | failed``, back to ``queued`` for another attempt, and to
-    ``skipped`` or ``cancelled`` from where it has not been launched.
+    ```text
+      from       to
+      waiting    queued, skipped, cancelled; failed: nothing can bring what it waits for; done: an `each` has ended, or
+                 an earlier run had the task done
+      queued     launched, cancelled; done: a service that nobody uses again
+      launched   running; queued: another attempt; done, failed, cancelled: it ended before it was known to run
+      running    queued: another attempt; done, failed, cancelled
+    ```
     """
 
     WAITING = "waiting"
@@ -29,8 +36,16 @@ class Phase(enum.Enum):
     CANCELLED = "cancelled"
 
 
-LIVE = (Phase.LAUNCHED, Phase.RUNNING)
-OVER = (Phase.DONE, Phase.FAILED, Phase.SKIPPED, Phase.CANCELLED)
+LIVE = (TaskPhase.LAUNCHED, TaskPhase.RUNNING)
+OVER = (TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.SKIPPED, TaskPhase.CANCELLED)
+_ENDED = frozenset({TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.CANCELLED})
+MOVES: dict[TaskPhase, frozenset[TaskPhase]] = {
+    TaskPhase.WAITING: frozenset({TaskPhase.QUEUED, *OVER}),
+    TaskPhase.QUEUED: frozenset({TaskPhase.LAUNCHED, TaskPhase.DONE, TaskPhase.CANCELLED}),
+    TaskPhase.LAUNCHED: frozenset({TaskPhase.RUNNING, TaskPhase.QUEUED, *_ENDED}),
+    TaskPhase.RUNNING: frozenset({TaskPhase.QUEUED, *_ENDED}),
+    **dict.fromkeys(OVER, frozenset()),
+}
 
 
 @dataclass(eq=False)
@@ -67,7 +82,7 @@ class TaskState:
     """
 
     task: Task
-    phase: Phase = Phase.WAITING
+    phase: TaskPhase = TaskPhase.WAITING
     attempt: int = 0
     tries_left: int = 1
     has_begun: bool = False
@@ -82,6 +97,19 @@ class TaskState:
     cause: str = ""
     was_done: bool = False
     users_left: int = 0
+
+    def move(self, phase: TaskPhase) -> None:
+        """Changes the phase.
+
+        Raises
+        ------
+        IllegalTransitionError
+            `MOVES` has no such transition: a defect of the engine.
+
+        """
+        if phase not in MOVES[self.phase]:
+            raise IllegalTransitionError(f"task {self.task.name}: {phase.value} after {self.phase.value}")
+        self.phase = phase
 
     @property
     def is_template(self) -> bool:
@@ -98,7 +126,7 @@ class TaskState:
     @property
     def is_well(self) -> bool:
         """Whether those that wait for it may start."""
-        return self.phase is Phase.DONE or (self.phase is Phase.FAILED and self.task.may_fail)
+        return self.phase is TaskPhase.DONE or (self.phase is TaskPhase.FAILED and self.task.may_fail)
 
     @property
     def is_full(self) -> bool:
@@ -107,7 +135,7 @@ class TaskState:
 
 
 @dataclass
-class Group:
+class TaskGroup:
     """All tasks that one name stands for, counted."""
 
     is_service: bool

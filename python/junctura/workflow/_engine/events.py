@@ -13,7 +13,7 @@ Status: TypeAlias = Literal["done", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
-class Taken:
+class JobTaken:
     """A batch system has taken an attempt, and calls it so; when it runs is its own matter."""
 
     task: str
@@ -112,7 +112,7 @@ class PoolEnded:
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class RunInterrupted:
     """Somebody wants the run to end; of two, the second wants it at once."""
 
 
@@ -124,8 +124,8 @@ class Stopped:
 
 
 Event: TypeAlias = (
-    "Taken | Began | Served | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
-    "| Interrupted | Stopped"
+    "JobTaken | Began | Served | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
+    "| RunInterrupted | Stopped"
 )
 
 

@@ -89,7 +89,7 @@ class Server:
         self._ended.wait()
 
 
-class Announced:
+class AnnouncementWatch:
     """Tells once, from a thread of its own, where a task serves a pool: it announces that in its log.
 
     It may run on another machine, and of what that writes into a file nothing tells: it is looked at now and then.
@@ -145,7 +145,7 @@ class Watch:
             self._asked: list[_Asked] = [stack.enter_context(_Clients(pool))]
             for matching in _matchings(pool, selectors):
                 # Each has a connection of its own: what is read with something else of one wakes nobody.
-                self._asked.append(stack.enter_context(_Objects(url, matching)))
+                self._asked.append(stack.enter_context(_PoolObjects(url, matching)))
             for asked in self._asked:
                 for event in asked.first():
                     tell(event)
@@ -273,7 +273,7 @@ class _Clients(_Asked):
             yield ev.Joined(client, name, host, pid)
 
 
-class _Objects(_Asked):
+class _PoolObjects(_Asked):
     """Objects that are looked for."""
 
     def __init__(self, url: str, matching: _Matching) -> None:

@@ -24,9 +24,9 @@ from junctura import _limits
 from junctura.errors import Conflict, Error, InvalidArgument, Io
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
-from junctura.workflow._engine.pool import Announced, Server, Watch
+from junctura.workflow._engine.pool import AnnouncementWatch, Server, Watch
 from junctura.workflow._executors.jobs import Ended, Executor, Job, Running
-from junctura.workflow._record.record import Record
+from junctura.workflow._record.record import RunRecord
 from junctura.workflow._spec.check import start_in_words
 from junctura.workflow._spec.placeholders import OBJECT, Value, as_name, fill
 from junctura.workflow._spec.tasks import Task, Workflow
@@ -37,7 +37,7 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunOutcome:
     """What became of a run.
 
     Attributes
@@ -77,7 +77,7 @@ def run(
     resume: bool = False,
     parallel: int | None = None,
     told: Callable[[Line], None] | None = None,
-) -> Ran:
+) -> RunOutcome:
     """Runs a workflow to its end, and waits for it. Called by the main thread, it takes Ctrl-C and SIGTERM meanwhile.
 
     Parameters
@@ -131,15 +131,15 @@ class Run:
         self._logs: dict[str, Path] = {}
         self._broken = ""
         self._url: str | None = None
-        self._announced: Announced | None = None
+        self._announced: AnnouncementWatch | None = None
         self._watch: Watch | None = None
         self._over: ev.Over | None = None
 
     def interrupt(self) -> None:
         """Ends the run in order, and the second time at once; from any thread, or a signal's handler."""
-        self._events.put(ev.Interrupted())
+        self._events.put(ev.RunInterrupted())
 
-    def go(self) -> Ran:
+    def go(self) -> RunOutcome:
         """Runs; see `run`."""
         begun = time.monotonic()
         with contextlib.ExitStack() as stack:
@@ -148,7 +148,7 @@ class Run:
             self._check()
             if not self._is_resumed:
                 self._make_folders()
-            self._record = stack.enter_context(Record(self.folder, is_resumed=self._is_resumed))
+            self._record = stack.enter_context(RunRecord(self.folder, is_resumed=self._is_resumed))
             past = self._record.past(self.workflow.name) if self._is_resumed else None
             self._end_left(past)
             self._engine = Engine(self.workflow, self._cores, past, _limits.memory_bytes())
@@ -343,10 +343,10 @@ class Run:
         if pool is None or pool.service != task:
             self._events.put(ev.Began(task, attempt))
         else:
-            self._announced = Announced(log, lambda url: self._events.put(ev.Served(task, attempt, url)))
+            self._announced = AnnouncementWatch(log, lambda url: self._events.put(ev.Served(task, attempt, url)))
 
     def _on_taken(self, task: str, attempt: int, identity: str) -> None:
-        self._events.put(ev.Taken(task, attempt, identity))
+        self._events.put(ev.JobTaken(task, attempt, identity))
 
     def _on_end(self, task: str, attempt: int, ended: Ended) -> None:
         self._events.put(ev.Finished(task, attempt, ended))
@@ -395,7 +395,7 @@ class Run:
 
     # The end.
 
-    def _end(self, begun: float) -> Ran:
+    def _end(self, begun: float) -> RunOutcome:
         assert self._over is not None
         over, counts = self._over, self._engine.counts()
         seconds = round(time.monotonic() - begun, 6)
@@ -403,7 +403,8 @@ class Run:
         self._note("run_end", words)
         is_lost = self._broken and over.status == "done"
         status, code = ("failed", 1) if is_lost else (over.status, over.code)
-        return Ran(status, code, self._broken or over.cause, self.folder, seconds, counts, self._failures, self._logs)  # type: ignore[arg-type]
+        cause, logs = self._broken or over.cause, self._logs
+        return RunOutcome(status, code, cause, self.folder, seconds, counts, self._failures, logs)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

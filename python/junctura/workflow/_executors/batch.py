@@ -52,7 +52,7 @@ _ENDING_S = 120
 _DOES_NOT_END = "it does not end"
 
 
-class Batch:
+class BatchExecutor:
     """Jobs of a batch system; an `Executor`.
 
     A job that is told to end has the grace that the batch system gives, also where it should end at once. One that is
@@ -218,7 +218,7 @@ class _BatchJob:
 
     def __init__(
         self,
-        batch: Batch,
+        batch: BatchExecutor,
         job: Job,
         on_begin: Callable[[], None],
         on_end: Callable[[Ended], None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from junctura.workflow._executors.batch import Batch
+from junctura.workflow._executors.batch import BatchExecutor
 from junctura.workflow._executors.jobs import Executor
 from junctura.workflow._executors.local import Local
 from junctura.workflow._spec.tasks import Workflow
@@ -21,5 +21,5 @@ def executors(workflow: Workflow) -> dict[str, Executor]:
     """
     found: dict[str, Executor] = {"local": Local()}
     for name in sorted({task.executor for task in workflow.tasks} - {"local"}):
-        found[name] = Batch(name)
+        found[name] = BatchExecutor(name)
     return found

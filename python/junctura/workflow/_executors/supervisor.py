@@ -147,7 +147,7 @@ def _signal(processes: Mapping[int, int], *numbers: signal.Signals) -> None:
                 os.kill(target, number)
 
 
-class Attempt:
+class RunningAttempt:
     """A job that runs, and what is known of its end."""
 
     def __init__(self, job: Message, process: int) -> None:
@@ -243,13 +243,13 @@ class _Worker:
             _report({"job": job["job"], "code": None, "signal": None, "cause": _said(error)})
         else:
             _report({"job": job["job"], "process": process})
-            self._see_through(Attempt(job, process), log)
+            self._see_through(RunningAttempt(job, process), log)
         finally:
             if log is not None:
                 os.close(log)
             os.chdir("/")
 
-    def _see_through(self, attempt: Attempt, log: int) -> None:
+    def _see_through(self, attempt: RunningAttempt, log: int) -> None:
         while self._has_children(attempt):
             self._obey(attempt)
             attempt.look()
@@ -261,7 +261,7 @@ class _Worker:
             self._wait(attempt.wait_s())
         _report(ended(attempt, log))
 
-    def _obey(self, attempt: Attempt) -> None:
+    def _obey(self, attempt: RunningAttempt) -> None:
         while self._waiting:
             request = self._waiting.popleft()
             if request["end"] == attempt.number:
@@ -278,7 +278,7 @@ class _Worker:
             if self._requests.has_ended:
                 self._poll.unregister(self._requests.file)
 
-    def _has_children(self, attempt: Attempt) -> bool:
+    def _has_children(self, attempt: RunningAttempt) -> bool:
         try:
             while True:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -314,7 +314,7 @@ def _begun(job: Message, log: int) -> int:
     )
 
 
-def ended(attempt: Attempt, log: int) -> Message:
+def ended(attempt: RunningAttempt, log: int) -> Message:
     code = signal_number = None
     cause = attempt.cause
     if attempt.status is not None:

@@ -24,7 +24,7 @@ _TAIL_BYTES = 1 << 16
 _JOB = re.compile(r"\w+ job \S+")
 
 
-class Record:
+class RunRecord:
     """Appends to the record of a run, which nobody else writes meanwhile.
 
     Parameters

@@ -26,7 +26,7 @@ class Tick:
     text: str
 
 
-class Axis:
+class TimeAxis:
     """Where times lie on the page.
 
     Parameters

@@ -6,8 +6,8 @@ from junctura.workflow._record.critical_path import Attribution, Link
 from junctura.workflow._record.history import Course, History
 from junctura.workflow._timeline import canvas, counts
 from junctura.workflow._timeline.canvas import Canvas, number
-from junctura.workflow._timeline.clock import Axis
-from junctura.workflow._timeline.folding import Group, groups
+from junctura.workflow._timeline.clock import TimeAxis
+from junctura.workflow._timeline.folding import FoldedGroup, groups
 from junctura.workflow._timeline.pool import PoolLanes
 from junctura.workflow._timeline.tasks import Place, Tasks
 from junctura.workflow._view.text_format import seconds
@@ -53,7 +53,7 @@ class Drawing:
 
     def __init__(self, history: History, attribution: Attribution, chain: list[Link]) -> None:
         self._history, self._attribution, self._chain = history, attribution, chain
-        self._axis = Axis(history, _LEFT, _RIGHT)
+        self._axis = TimeAxis(history, _LEFT, _RIGHT)
         self._canvas = Canvas()
         self._groups = groups(history, services=False)
         self._services = groups(history, services=True)
@@ -94,7 +94,7 @@ class Drawing:
         self._canvas.text(16, y + 22, name.upper(), "part")
         return y + 16
 
-    def _group_of(self, made: list[Group], y: float) -> float:
+    def _group_of(self, made: list[FoldedGroup], y: float) -> float:
         for index, group in enumerate(made):
             y = self._tasks.draw(group, y + (5 if index and (len(group.courses) > 1) else 0), index)
         return y

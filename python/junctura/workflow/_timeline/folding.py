@@ -17,7 +17,7 @@ OTHERS = "other tasks"
 
 
 @dataclass
-class Group:
+class FoldedGroup:
     """Tasks of one kind.
 
     Attributes
@@ -35,7 +35,7 @@ class Group:
     lanes: list[list[tuple[Course, Attempt]]] = field(default_factory=list)
 
 
-def groups(history: History, *, services: bool) -> list[Group]:
+def groups(history: History, *, services: bool) -> list[FoldedGroup]:
     """Tasks by kind, in the order in which the kinds are first spoken of, each with the form that there is room for."""
     kinds: dict[str, list[Course]] = {}
     for course in history.tasks:
@@ -44,7 +44,7 @@ def groups(history: History, *, services: bool) -> list[Group]:
     if len(kinds) > _KINDS_MAX:
         kinds = _merged(kinds)
     total = sum(len(courses) for courses in kinds.values())
-    made = [Group(of, courses) for of, courses in kinds.items()]
+    made = [FoldedGroup(of, courses) for of, courses in kinds.items()]
     for group in made:
         if total > _ROWS_MAX and len(group.courses) > _ROWS_OF_ONE_MAX:
             _fold(group, history)
@@ -59,7 +59,7 @@ def _merged(kinds: dict[str, list[Course]]) -> dict[str, list[Course]]:
     return {**merged, OTHERS: [*merged.get(OTHERS, []), *others]}
 
 
-def _fold(group: Group, history: History) -> None:
+def _fold(group: FoldedGroup, history: History) -> None:
     """Attempts that do not run at the same time share a lane, if there are not too many of them, or of lanes."""
     group.form = "band"
     attempts = [(course, attempt) for course in group.courses for attempt in course.attempts]

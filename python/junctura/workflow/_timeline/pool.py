@@ -6,7 +6,7 @@ from collections import Counter
 
 from junctura.workflow._record.history import Event, History
 from junctura.workflow._timeline.canvas import Canvas, number
-from junctura.workflow._timeline.clock import Axis
+from junctura.workflow._timeline.clock import TimeAxis
 from junctura.workflow._view.text_format import clean, count, seconds, size
 
 _TICKS_MAX = 320
@@ -20,7 +20,7 @@ _SHOWN = 6
 class PoolLanes:
     """Draws events, a lane for each kind, and keeps where the lane of objects is."""
 
-    def __init__(self, canvas: Canvas, axis: Axis, history: History) -> None:
+    def __init__(self, canvas: Canvas, axis: TimeAxis, history: History) -> None:
         self._canvas, self._axis, self._history = canvas, axis, history
         self.objects_y: float | None = None
 

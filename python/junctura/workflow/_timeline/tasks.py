@@ -10,8 +10,8 @@ from junctura.workflow._record.critical_path import Attribution
 from junctura.workflow._record.history import Attempt, Course, History
 from junctura.workflow._timeline import counts, telling
 from junctura.workflow._timeline.canvas import Canvas
-from junctura.workflow._timeline.clock import Axis
-from junctura.workflow._timeline.folding import Group
+from junctura.workflow._timeline.clock import TimeAxis
+from junctura.workflow._timeline.folding import FoldedGroup
 from junctura.workflow._view.text_format import count, seconds
 
 _HUES = 6
@@ -42,13 +42,13 @@ class Tasks:
     """
 
     def __init__(
-        self, canvas: Canvas, axis: Axis, history: History, attribution: Attribution, row: float, band: float
+        self, canvas: Canvas, axis: TimeAxis, history: History, attribution: Attribution, row: float, band: float
     ) -> None:
         self.places: dict[str, Place] = {}
         self._canvas, self._axis, self._history, self._attribution = canvas, axis, history, attribution
         self._row, self._height_of_band = row, band
 
-    def draw(self, group: Group, y: float, hue: int) -> float:
+    def draw(self, group: FoldedGroup, y: float, hue: int) -> float:
         """Draws one from a height on; says where it ends."""
         css = "service" if group.courses[0].service else f"c{hue % _HUES}"
         if group.form == "rows":
@@ -57,7 +57,7 @@ class Tasks:
         y += self._strip(group, y, css)
         return self._lanes(group, y, css) if group.form == "lanes" else self._band(group, y, css)
 
-    def _head(self, group: Group, y: float) -> None:
+    def _head(self, group: FoldedGroup, y: float) -> None:
         self._canvas.text(self._axis.left - 12, y, group.of, "name", "end", group.of, 24)
         ran = self._durations(group.courses)
         about = f"{count(len(group.courses), 'task')}" + (f", half under {seconds(median(ran))}" if ran else "")
@@ -70,7 +70,7 @@ class Tasks:
         found = (course.attempts[-1] for course in courses if course.attempts)
         return [self._history.end_of(one) - self._history.begin_of(one) for one in found]
 
-    def _rows(self, group: Group, y: float, css: str) -> float:
+    def _rows(self, group: FoldedGroup, y: float, css: str) -> float:
         if len(group.courses) > 1:
             self._canvas.text(self._axis.left - 12, y + 12, group.of, "name", "end", group.of, 24)
             y += 17
@@ -141,7 +141,7 @@ class Tasks:
             if not any(x - 20 < stop < x + 50 for stop in self._axis.breaks()):
                 self._canvas.text(x + 8, place.y + 3.6, ran, "figure")
 
-    def _lanes(self, group: Group, y: float, css: str) -> float:
+    def _lanes(self, group: FoldedGroup, y: float, css: str) -> float:
         height = min(13.0, max(4.0, _LANES / len(group.lanes)))
         y += 2
         for index, lane in enumerate(group.lanes):
@@ -161,7 +161,7 @@ class Tasks:
             end = self._axis.x(self._history.end_of(attempt))
             self._canvas.mark(course.outcome, end, place.y, max(2.6, place.bar / 3), text)
 
-    def _strip(self, group: Group, y: float, css: str) -> float:
+    def _strip(self, group: FoldedGroup, y: float, css: str) -> float:
         """How many of a folded group could start and had to wait for cores; nothing where none did."""
         if group.form == "band":
             return 0.0
@@ -175,7 +175,7 @@ class Tasks:
         self._canvas.text(self._axis.right + 8, y + 12, f"{top:,.0f} ready", "figure")
         return _STRIP
 
-    def _counted(self, group: Group, state: str) -> list[float]:
+    def _counted(self, group: FoldedGroup, state: str) -> list[float]:
         spans = [
             (self._axis.x(a), self._axis.x(b), 1.0) for course in group.courses for a, b in self._spans(course, state)
         ]
@@ -195,7 +195,7 @@ class Tasks:
                 state
             ]
 
-    def _band(self, group: Group, y: float, css: str) -> float:
+    def _band(self, group: FoldedGroup, y: float, css: str) -> float:
         states = ("running", "queue", "ready", "waiting")
         curves = {state: self._counted(group, state) for state in states}
         total = [sum(column) for column in zip(*curves.values(), strict=True)]
@@ -211,7 +211,7 @@ class Tasks:
             self.places.setdefault(course.name, Place(base - 1, 0, "band"))
         return base + 16
 
-    def _failures(self, group: Group, y: float) -> None:
+    def _failures(self, group: FoldedGroup, y: float) -> None:
         self._canvas.line(self._axis.left, y, self._axis.right, y, "base")
         bad = [course for course in group.courses if course.outcome == "failed" and course.attempts]
         for course in bad[:_MARKS_MAX]:

@@ -27,7 +27,7 @@ _TOLD_MAX = 50
 _BAR = 12
 
 
-class View:
+class StatusView:
     """Shows a run, from the lines of its record as they are written. Never raises; waits for nothing but its stream.
 
     Parameters

@@ -1,0 +1,98 @@
+"""What broker and workers tell each other, as objects of the broker's own pool.
+
+```text
+  name             kind    payload                         by
+  job              job     recipes, where the source is    broker   once, pickled
+  task/12          task    what to do, in JSON             broker   for the group "workers": one of them gets it,
+  begun/12/…       begun   that another one begins it      worker     and another one if that one dies
+  array/7          array   values of a node's fields, and  worker   which may have thousands of places
+                           what they mean, in JSON
+  done/12          done    what came of it, in JSON        worker
+  hint/63/…        hint    Legendre functions, in JSON     broker  for all workers, when they have nothing to do
+```
+Tasks name nodes and products of the graph that both sides have made of the same recipes by their numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import junctura
+from junctura.products._recipe.definitions import Recipe
+from junctura.products._tasks.tasks import DecodeInput, LegendreSpec, TaskAnswer, TaskFailed, TaskOrder, TaskUsage
+
+GROUP = "workers"
+# What workers are called in both pools.
+BROKER = "junctura run"
+WORKER = "products-worker"
+# A task that ended so many workers is given up.
+ATTEMPTS_MAX = 3
+
+
+@dataclass(frozen=True)
+class BrokerJob:
+    """What all workers of a run need: offered once."""
+
+    recipes: list[Recipe]
+    source: str
+    store: str | None
+    out: str
+    incarnation: int | None = None
+    """Of the pool that `source` is: its address may mean another one elsewhere."""
+
+
+def write_job(job: BrokerJob) -> bytes:
+    """As an object's payload. The broker's pool is its user's own: nobody else can put code into it."""
+    return pickle.dumps(job)
+
+
+def read_job(payload: bytes) -> BrokerJob:
+    job = pickle.loads(payload)
+    assert isinstance(job, BrokerJob)
+    return job
+
+
+def hint(pool: junctura.Pool, legendre: LegendreSpec) -> None:
+    """Tells all workers, also those that come later, what will be needed."""
+    pool.offer(json.dumps(legendre).encode(), name=f"hint/{'/'.join(map(str, legendre))}", kind="hint")
+
+
+def read_hint(payload: bytes) -> LegendreSpec:
+    return LegendreSpec(*json.loads(payload))
+
+
+def begin(pool: junctura.Pool, number: int) -> int:
+    """Says that a task is begun; returns how many have said so before."""
+    for count in itertools.count():
+        with contextlib.suppress(junctura.AlreadyExists):
+            pool.offer(b"", name=f"begun/{number}/{count}", kind="begun")
+            return count
+    raise AssertionError("counting has no end")
+
+
+def is_there(pool: junctura.Pool, name: str) -> bool:
+    """Whether an object of this name can be seen."""
+    return bool(pool.list(f'name="{name}"'))
+
+
+def given_up(order: TaskOrder, lost: int) -> TaskAnswer:
+    """Returns the answer to a task with which so many workers died."""
+    usage = TaskUsage(decodes=lost if isinstance(order.task, DecodeInput) else 0)
+    return TaskAnswer(order.number, TaskFailed(f"{lost} workers ended while they had it"), usage)
+
+
+def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
+    """Offers what a worker that died may have offered before."""
+    with contextlib.suppress(junctura.AlreadyExists):
+        pool.offer(data, attributes)
+
+
+def forget(pool: junctura.Pool, *names: str) -> None:
+    """Removes objects that everybody has read, where they are there."""
+    named = "/".join(f'"{name}"' for name in names)
+    pool.withdraw_all(f"name={named}", timeout=0, force=True)
