@@ -34,7 +34,17 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
-from junctura._native_remap import _blend, _Course, _ensemble, _isolines, _Weights
+from junctura._native_remap import (
+    _blend,
+    _Course,
+    _dim,
+    _ensemble,
+    _isolines,
+    _sample,
+    _shade,
+    _weighted_sums,
+    _Weights,
+)
 from junctura._native_store import (
     Archiver,
     ArchiverCounts,
@@ -106,6 +116,7 @@ __all__ = [
     "_blend",
     "_command",
     "_described",
+    "_dim",
     "_ensemble",
     "_entry",
     "_event",
@@ -113,9 +124,12 @@ __all__ = [
     "_isolines",
     "_packed",
     "_peer",
+    "_sample",
     "_sections",
+    "_shade",
     "_simple_points",
     "_unpack",
+    "_weighted_sums",
     "_with_values",
     "codes",
 ]
