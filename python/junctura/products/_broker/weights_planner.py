@@ -8,6 +8,7 @@ after the other.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -196,9 +197,8 @@ def _grid_of_message(message: bytes) -> str:
 
 
 def _grid_in(message: bytes) -> str:
-    eccodes = needed("eccodes", "products")
-    with checked_messages.opened(eccodes, message) as handle:
-        return _Header(eccodes, handle, message, {}, {}).on()
+    with contextlib.ExitStack() as opened:
+        return _Header(needed("eccodes", "products"), opened, message, {}, {}).on()
 
 
 class _Header(decoding._Message):

@@ -12,6 +12,7 @@ import contextlib
 import datetime as dt
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,12 +123,12 @@ class _Read(NamedTuple):
 
 
 def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
-    eccodes = needed("eccodes", "products")
-    with checked_messages.opened(eccodes, message) as handle:
+    with contextlib.ExitStack() as opened:
         sections = sections_of(message, 5)
         of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
         header = header_of(message, sections)
-        return _field(_Message(eccodes, handle, message, of_grid, of_parameter), header, attributes)
+        asked = _Message(needed("eccodes", "products"), opened, message, of_grid, of_parameter)
+        return _field(asked, header, attributes)
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
@@ -154,16 +155,25 @@ def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
     return Field(values.reshape(on.shape), on, untagged(attributes), str(attributes.get("units", "")))
 
 
-class _Message(NamedTuple):
-    """A message that ecCodes has open."""
+@dataclass
+class _Message:
+    """A message that ecCodes opens at the first question that no message before it has answered.
+
+    To open it takes as long as all else that is done with a field of 10,000 values.
+    """
 
     eccodes: Any
-    handle: Any
+    opened: contextlib.ExitStack
     content: bytes
     # What all messages of its grid say of that, and all of its parameter: asking for a key takes as long as decoding
     # hundreds or thousands of values.
     of_grid: dict[str, Any]
     of_parameter: dict[str, Any]
+
+    @functools.cached_property
+    def handle(self) -> int:
+        """That of ecCodes."""
+        return self.opened.enter_context(checked_messages.opened(self.eccodes, self.content))
 
     def has(self, key: str) -> bool:
         return bool(self.eccodes.codes_is_defined(self.handle, key))
