@@ -29,7 +29,6 @@ from junctura.errors import Unavailable
 from junctura.products._broker import task_messages
 from junctura.products._broker.task_messages import Done, Job, Task
 from junctura.products._input.queries import take_all
-from junctura.products._operations._places import ToGrid
 from junctura.products._recipe.definitions import Recipe
 
 # Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
@@ -151,7 +150,9 @@ def _waited(pid: int) -> int:
 
 
 def _is_for_one_thread(environment: Mapping[str, str]) -> bool:
-    return all(environment.get(name) == "1" for name in ONE_THREAD)
+    # Where their own variable is not set, libraries follow that of OpenMP.
+    common = environment.get("OMP_NUM_THREADS")
+    return all(environment.get(name, common) == "1" for name in ONE_THREAD)
 
 
 def heard(channel: socket.socket) -> str:
@@ -404,8 +405,6 @@ def load(fork_server: Started, recipes: Sequence[Recipe]) -> None:
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
     """The modules that a fork server loads for workers that make these products; none of them starts threads."""
     found = {"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))}
-    if any(isinstance(step, ToGrid) for recipe in recipes for step in recipe.operations):
-        found.add("scipy.sparse")
     return sorted(found)
 
 
