@@ -10,7 +10,7 @@ use crate::error::invalid;
 
 /// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
 ///
-/// A statistic is `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
+/// A statistic is `sum`, `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
 /// are `above`, `below`, `at_least` or `at_most` a number.
 #[pyfunction]
 #[pyo3(name = "_ensemble")]
@@ -100,6 +100,7 @@ pub(crate) fn weighted_sums(
 
 fn statistic(name: &str, number: f64) -> Option<Statistic> {
     Some(match name {
+        "sum" => Statistic::Sum,
         "mean" => Statistic::Mean,
         "spread" => Statistic::Spread,
         "min" => Statistic::Min,
