@@ -34,17 +34,8 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
-from junctura._native_remap import (
-    _blend,
-    _Course,
-    _dim,
-    _ensemble,
-    _isolines,
-    _sample,
-    _shade,
-    _weighted_sums,
-    _Weights,
-)
+from junctura._native_raster import _blend, _dim, _isolines, _sample, _shade
+from junctura._native_remap import _Course, _ensemble, _weighted_sums, _Weights
 from junctura._native_store import (
     Archiver,
     ArchiverCounts,
