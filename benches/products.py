@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # One thread for each; read when libraries are loaded.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -25,10 +26,12 @@ import numpy as np
 import numpy.typing as npt
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin
 from products_libraries import PLACES, Row, directly
+from scipy.sparse import csr_array
 
 import junctura
 from junctura.products import Broker, Failed, Made, Recipe, load_all
 from junctura.products._regrid.grids import Grid, grid
+from junctura.products._regrid.sparse_matrix import SparseMatrix
 from junctura.products._regrid.weight_matrices import weights
 
 MEMBERS, N = 6, 48
@@ -150,9 +153,13 @@ def on_grid(name: str) -> Grid:
     return named
 
 
+def of_scipy(matrix: SparseMatrix) -> Any:
+    return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def by_libraries(table: tuple[Row, ...], steps: list[list[bytes]]) -> Contender:
     def run(folder: Path) -> Figures:
-        half, places = (weights(on_grid(f"F{N}"), on_grid(name)) for name in ("0.5/0.5", POINTS))
+        half, places = (of_scipy(weights(on_grid(f"F{N}"), on_grid(name))) for name in ("0.5/0.5", POINTS))
         return percentiles(directly(table, steps, folder, half, places)[WARM:])
 
     return contender("libraries", "limit", lambda: in_a_folder(run))

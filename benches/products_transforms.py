@@ -23,6 +23,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import eccodes
 import numpy as np
 from harness import TARGET, Bench, Case, Check, Contender, Figures, Measure, begin, call
+from scipy.sparse import csr_array
 
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
@@ -134,7 +135,8 @@ def interpolations(calls: int) -> list[Case]:
     for name, target in (("weights-1", "1/1"), ("weights-half", "0.5/0.5"), ("weights-quarter", "0.25/0.25")):
         prepare(WEIGHED, target)
         on = on_grid(target)
-        matrix = weights(field.grid, on)
+        ours = weights(field.grid, on)
+        matrix = csr_array((ours.data, ours.indices, ours.indptr), shape=ours.shape)
         contenders = [
             contender("junctura", "us", lambda on=on: to_grid(field, on), calls),  # type: ignore[misc]
             contender("scipy", "limit", lambda matrix=matrix: matrix @ flat, calls),  # type: ignore[misc]

@@ -34,7 +34,8 @@ from junctura._native_model import (
     _Kind,
     _Value,
 )
-from junctura._native_remap import _blend, _Course, _ensemble, _isolines, _Weights
+from junctura._native_raster import _blend, _dim, _isolines, _sample, _shade
+from junctura._native_remap import _Course, _ensemble, _weighted_sums, _Weights
 from junctura._native_store import (
     Archiver,
     ArchiverCounts,
@@ -106,6 +107,7 @@ __all__ = [
     "_blend",
     "_command",
     "_described",
+    "_dim",
     "_ensemble",
     "_entry",
     "_event",
@@ -113,9 +115,12 @@ __all__ = [
     "_isolines",
     "_packed",
     "_peer",
+    "_sample",
     "_sections",
+    "_shade",
     "_simple_points",
     "_unpack",
+    "_weighted_sums",
     "_with_values",
     "codes",
 ]

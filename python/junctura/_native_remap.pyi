@@ -10,7 +10,6 @@ from typing_extensions import Buffer, Self
 
 _Bytes: TypeAlias = Buffer | npt.NDArray[Any]
 _Three: TypeAlias = tuple[_Bytes, _Bytes, _Bytes]
-_Colour: TypeAlias = tuple[int, int, int]
 
 @final
 class _Weights:
@@ -50,11 +49,4 @@ class _Course:
     def forget(self, wanted: int) -> int: ...
 
 def _ensemble(members: Sequence[_Bytes], statistics: Sequence[tuple[str, float]], made: Sequence[_Bytes]) -> None: ...
-def _isolines(
-    colours: _Bytes,
-    values: _Bytes,
-    wide: int,
-    lines: Sequence[tuple[float, int, tuple[_Colour, _Colour]]],
-    stroke: tuple[float, float, float, float, float, float],
-) -> list[bytes]: ...
-def _blend(colours: _Bytes, pixels: _Bytes, covers: tuple[_Bytes, _Bytes], inks: tuple[_Colour, _Colour]) -> None: ...
+def _weighted_sums(made: _Bytes, matrix: _Three, values: _Bytes) -> None: ...

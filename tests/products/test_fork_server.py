@@ -58,7 +58,7 @@ def test_only_what_recipes_are_sure_to_need_is_loaded(tmp_path: Path) -> None:
     table = recipes(tmp_path, STEPS.replace("grib2", "parquet"))
     assert (libraries(table), described(table)) == (["eccodes"], [])
     on_grid = recipes(tmp_path, f"{STEPS}do: [grid: 1/1]\n")
-    assert libraries(on_grid) == ["eccodes", "junctura.products._outputs.grib2", "scipy.sparse"]
+    assert libraries(on_grid) == ["eccodes", "junctura.products._outputs.grib2"]
     assert described(table + on_grid) == ["t"]
 
 

@@ -35,6 +35,7 @@ from junctura.products._operations import (
     Window,
     Winds,
 )
+from junctura.products._operations._base import combined
 from junctura.products._recipe.formulas import formula
 from junctura.products._regrid.grids import Grid, grid, points, regular_ll, spectral
 from junctura.products._units import canonical, conversion
@@ -107,6 +108,20 @@ def test_ensemble_statistics_are_those_of_numpy(count: int) -> None:
     ]
     for made, values in zip(applied(ALL, *fields), expected, strict=True):
         np.testing.assert_array_equal(made.values, values, err_msg=str(made.attributes))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 24])
+def test_statistics_over_fields_are_those_of_numpy(count: int, missing: bool) -> None:
+    fields = members(count)
+    if missing:
+        holed = fields[-1].values.copy()
+        holed[2, 1] = np.nan
+        fields[-1] = fields[-1].having(holed)
+    stack = np.stack([one.values for one in fields])
+    kinds = ("sum", "mean", "min", "max")
+    for kind, values in zip(kinds, combined(fields, [(kind, 0.0) for kind in kinds]), strict=True):
+        np.testing.assert_array_equal(values, getattr(np, kind)(stack, axis=0), err_msg=kind)
 
 
 def test_the_order_in_which_members_come_does_not_matter() -> None:

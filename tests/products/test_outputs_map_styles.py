@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from broker_runs import BASE, broker
+from map_reference import places
 from outputs_fields import field, surface
 from PIL import Image
 
@@ -37,7 +38,7 @@ def look(one: Field, **to: Any) -> Look:
 
 
 def placed(bar: Any, *values: float) -> list[float]:
-    return [float(place) for place in bar.places(np.array(values, np.float32))]
+    return [float(place) for place in places(bar, np.array(values, np.float32))]
 
 
 # Color bars.
@@ -48,8 +49,8 @@ def test_classes_are_boxes_of_one_width() -> None:
     bar = scale(NOTHING, "mm", levels=levels)
     np.testing.assert_allclose([bar.along(level) for level in levels], np.arange(8) / 7)
     assert bar.labels == ("0.1", "1", "2", "5", "10", "20", "50", "100")
-    places = placed(bar, 0.05, 0.1, 0.9, 1.0, 99, 100, 101)
-    assert places == pytest.approx([0, 1 / 8, 1 / 8, 2 / 8, 7 / 8, 7 / 8, 1])
+    found = placed(bar, 0.05, 0.1, 0.9, 1.0, 99, 100, 101)
+    assert found == pytest.approx([0, 1 / 8, 1 / 8, 2 / 8, 7 / 8, 7 / 8, 1])
     assert np.isnan(placed(bar, np.nan)[0])
 
 
@@ -186,7 +187,7 @@ def test_parameters_have_styles(
 
 def test_all_maps_of_a_product_have_one_range() -> None:
     warm, cold = field(), field().having(field().values - 60)
-    assert look(warm).bar.places(NOTHING.astype(np.float32)).shape == (1,)
+    assert look(warm).bar.shading(8) == look(cold).bar.shading(8)
     assert (look(warm).bar.low, look(warm).bar.colours) == (look(cold).bar.low, look(cold).bar.colours)
     unknown = field(param="my_own", units="K")
     assert look(unknown).bar.is_own and not look(unknown, range=(0.0, 300.0)).bar.is_own

@@ -14,6 +14,7 @@ from grib_messages import gaussian
 from plan_runs import SHAPE, by_command, fields, give, offers, through
 
 import junctura
+from junctura._document.located_yaml import WRONG_MAX
 from junctura.products import Plan, run
 from junctura.products.__main__ import main
 from junctura.products._plan import plan_of
@@ -214,6 +215,53 @@ def test_a_mistake_is_said_with_its_line(tmp_path: Path, text: str) -> None:
         plan_of([file])
     assert cause in str(raised.value)
     assert f"plan.yaml:{line}" in str(raised.value) or isinstance(raised.value, junctura.NotFound)
+
+
+MANY = """sources: [{follow: stream=enfo, grup: x}]
+actions:
+  - grid: 7/abc
+  - untis: K
+  - encode: {bits: 99}
+sinks:
+  - archive: {}
+  - file: {format: png, name: "{param}.png", styles: nowhere.yaml}
+  - product: {recipe: none.yaml}
+  - archive: {store: somewhere}
+  - plan:
+      actions: [crop: {north: 9, west: 1, south: 10, east: 2}, aggregate: {grid: 1/1, units: furlongs}]
+      sinks: [{print: 3}, {file: {format: csv}}, {archive: {store: behind_values}}]
+"""
+
+
+def test_all_mistakes_are_said_at_once_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(MANY)
+    assert main([str(file), "--check"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    expected = {
+        1: "grup",
+        3: "grid 7/abc",
+        4: "untis",
+        5: "from 1 to 32",
+        7: '"store" is missing',
+        9: "there is no such file",
+        12: "crop",
+        13: '"print" is no sink',
+    }
+    for line, words in expected.items():
+        assert any(f"plan.yaml:{line}: " in one and words in one for one in said), (line, said)
+    assert '"name" is missing' in said[-2] and "nowhere.yaml: there is no such file" in said[-1]
+    # Behind actions that are wrong it is not known whether a store gets messages.
+    assert len(said) == len(expected) + 2
+
+
+def test_nothing_more_is_looked_for_behind_very_many_mistakes(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    actions, sinks = "  - nothing: 1\n" * WRONG_MAX, "  - archive: {}\n" * 9
+    file.write_text(f"sources: [{{follow: a}}]\nactions:\n{actions}sinks:\n{sinks}")
+    told: list[junctura.Error] = []
+    assert plan_of([file], told.append) is None
+    assert "more mistakes" in str(told) and len(told) <= WRONG_MAX + 1
 
 
 def test_a_plan_is_checked_without_a_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,9 @@ pub(crate) fn with_values<'py>(
     let values = values.map_err(|_| invalid(py, "values", "expected numbers in double precision"))?;
     let made = py.detach(|| {
         let packing = SimplePacking::of_values(values, bits)?;
-        let (bitmap, data) = (bitmap_of(values), packing.pack(values));
+        let present = present(values);
+        let bitmap = (present < values.len()).then(|| bitmap_of(values));
+        let data = packing.pack(values);
         let packed = SimplePacked {
             points: values.len() as u64,
             reference: packing.reference,
@@ -115,7 +117,7 @@ pub(crate) fn with_values<'py>(
             bitmap: bitmap.as_deref(),
             data: &data,
         };
-        message.with_simple_packed(&packed, present(values) as u64)
+        message.with_simple_packed(&packed, present as u64)
     });
     Ok(made.map(|made| PyBytes::new(py, &made)))
 }

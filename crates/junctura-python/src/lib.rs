@@ -96,7 +96,7 @@ mod _native {
     #[pymodule_export]
     use crate::pool::Pool;
     #[pymodule_export]
-    use crate::raster::{draw_lines, put_ink};
+    use crate::raster::{darken, draw_lines, put_colours, put_ink, sample};
     #[pymodule_export]
     use crate::remap::{GridWeights, StepCourse};
     #[pymodule_export]
@@ -106,7 +106,7 @@ mod _native {
     #[pymodule_export]
     use crate::selector::Selector;
     #[pymodule_export]
-    use crate::statistics::of_ensemble;
+    use crate::statistics::{of_ensemble, weighted_sums};
     #[pymodule_export]
     use crate::store::{
         Archiver, ArchiverCounts, Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved,

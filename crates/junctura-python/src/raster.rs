@@ -1,6 +1,6 @@
 //! What maps are drawn of: buffers in and out, while other threads of Python's run.
 
-use junctura_values::{Colour, Ink, Line, Stroke, blend, isolines};
+use junctura_values::{ColorBar, Colour, Corners, Ink, Line, Palette, Stroke, bilinear, blend, dim, isolines, shade};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -73,6 +73,108 @@ pub(crate) fn put_ink(
     Err(invalid(py, "pixels", "not all are there"))
 }
 
+/// Writes the bilinear values of pixels, in single precision, of a field in double precision.
+///
+/// Each pixel has the places (whole numbers of 32 bits) of the values to the north-west, north-east, south-west and
+/// south-east, and its distances from the northern row, and from the western column in both rows.
+#[pyfunction]
+#[pyo3(name = "_sample")]
+pub(crate) fn sample(
+    py: Python<'_>,
+    made: &Bound<'_, PyAny>,
+    values: &Bound<'_, PyAny>,
+    places: [Bound<'_, PyAny>; 4],
+    parts: [Bound<'_, PyAny>; 3],
+) -> PyResult<()> {
+    let [a, b, c, d] = &places;
+    let [south, north_east, south_east] = &parts;
+    let (mut made, read) = borrow(py, made, &[values, a, b, c, d, south, north_east, south_east])?;
+    let of = |number: usize| <[u32]>::ref_from_bytes(read[number].bytes()).map_err(|_| mistyped(py));
+    let part = |number: usize| <[f32]>::ref_from_bytes(read[number].bytes()).map_err(|_| mistyped(py));
+    let values = <[f64]>::ref_from_bytes(read[0].bytes()).map_err(|_| mistyped(py))?;
+    let corners = Corners {
+        places: [of(1)?, of(2)?, of(3)?, of(4)?],
+        south: part(5)?,
+        east: [part(6)?, part(7)?],
+    };
+    let into = <[f32]>::mut_from_bytes(made.bytes()).map_err(|_| mistyped(py))?;
+    if py.detach(|| bilinear(values, &corners, into)) {
+        return Ok(());
+    }
+    Err(invalid(py, "pixels", "expected places within the field"))
+}
+
+/// A color bar: the ends and the place of colors, or edges of classes and the color of each.
+#[derive(FromPyObject)]
+pub(crate) enum Bar {
+    Range(f32, f32, f32, f32),
+    Classes(Vec<f32>, Vec<u16>),
+}
+
+/// Writes the colors of values, in single precision, into pixels of four bytes, in rows of `wide`.
+///
+/// `pixels` are whole numbers of 64 bits; without them there is a value for each pixel. The palette is a table of colors
+/// of four bytes, the last two of which are those of missing values and of the lines of a hatch over these; `hatch` is
+/// the distance and the width of these lines.
+#[pyfunction]
+#[pyo3(name = "_shade")]
+pub(crate) fn put_colours(
+    py: Python<'_>,
+    colours: &Bound<'_, PyAny>,
+    wide: usize,
+    values: (Bound<'_, PyAny>, Option<Bound<'_, PyAny>>),
+    bar: Bar,
+    palette: &Bound<'_, PyAny>,
+    hatch: [usize; 2],
+) -> PyResult<()> {
+    let (values, pixels) = &values;
+    let given: Vec<&Bound<'_, PyAny>> = [values, palette].into_iter().chain(pixels).collect();
+    let (mut colours, read) = borrow(py, colours, &given)?;
+    let values = <[f32]>::ref_from_bytes(read[0].bytes()).map_err(|_| mistyped(py))?;
+    let palette = <[u32]>::ref_from_bytes(read[1].bytes()).map_err(|_| mistyped(py))?;
+    let pixels = read.get(2).map(|one| <[u64]>::ref_from_bytes(one.bytes())).transpose();
+    let pixels = pixels.map_err(|_| mistyped(py))?;
+    let Some((table, missing)) = palette.split_last_chunk() else {
+        return Err(mistyped(py));
+    };
+    let palette = Palette {
+        table,
+        missing: *missing,
+        hatch,
+    };
+    let bar = match &bar {
+        Bar::Range(low, factor, first, span) => ColorBar::Range {
+            low: *low,
+            factor: *factor,
+            first: *first,
+            span: *span,
+        },
+        Bar::Classes(edges, entries) => ColorBar::Classes { edges, entries },
+    };
+    let into = <[u32]>::mut_from_bytes(colours.bytes()).map_err(|_| mistyped(py))?;
+    if py.detach(|| shade(into, wide, values, pixels, &bar, &palette)) {
+        return Ok(());
+    }
+    Err(invalid(
+        py,
+        "pixels",
+        "expected a value for each, and a color for each class",
+    ))
+}
+
+/// Multiplies red, green and blue of pixels of four bytes by 256ths, whole numbers of 16 bits.
+#[pyfunction]
+#[pyo3(name = "_dim")]
+pub(crate) fn darken(py: Python<'_>, colours: &Bound<'_, PyAny>, light: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (mut colours, read) = borrow(py, colours, &[light])?;
+    let light = <[u16]>::ref_from_bytes(read[0].bytes()).map_err(|_| mistyped(py))?;
+    let into = colours.bytes();
+    if py.detach(|| dim(into, light)) {
+        return Ok(());
+    }
+    Err(invalid(py, "pixels", "not as many as numbers"))
+}
+
 /// What is written to, and what is read.
 fn borrow<'py>(
     py: Python<'py>,
@@ -96,9 +198,11 @@ fn borrow<'py>(
 }
 
 fn wrong(py: Python<'_>) -> PyErr {
-    invalid(
-        py,
-        "arrays",
-        "expected pixels of 64 bits, and values in single precision",
-    )
+    invalid(py, "arrays", "expected other types of numbers")
+}
+
+fn mistyped(py: Python<'_>) -> PyErr {
+    let cause =
+        "expected places of 32 bits, pixels of 64 bits, values in single precision, and fields in double precision";
+    invalid(py, "arrays", cause)
 }

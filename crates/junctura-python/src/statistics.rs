@@ -1,6 +1,6 @@
-//! Statistics of fields, as products compute them: buffers in and out, while other threads of Python's run.
+//! Statistics of fields, and fields on other grids, as products compute them: buffers in and out, while other threads of Python's run.
 
-use junctura_values::{Statistic, ensemble};
+use junctura_values::{SparseRows, Statistic, ensemble};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use zerocopy::FromBytes;
@@ -10,7 +10,7 @@ use crate::error::invalid;
 
 /// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
 ///
-/// A statistic is `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
+/// A statistic is `sum`, `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
 /// are `above`, `below`, `at_least` or `at_most` a number.
 #[pyfunction]
 #[pyo3(name = "_ensemble")]
@@ -57,8 +57,50 @@ pub(crate) fn of_ensemble(
     ))
 }
 
+/// Writes weighted sums of values: of a sparse matrix with where rows begin (whole numbers of 64 bits), the places of values
+/// (of 32 bits), and weights. Missing values follow the rule of MIR.
+#[pyfunction]
+#[pyo3(name = "_weighted_sums")]
+pub(crate) fn weighted_sums(
+    py: Python<'_>,
+    made: &Bound<'_, PyAny>,
+    matrix: [Bound<'_, PyAny>; 3],
+    values: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let [starts, columns, weights] = &matrix;
+    let given = [starts, columns, weights, values].map(PyUntypedBuffer::get);
+    let read: Vec<PyUntypedBuffer> = given.into_iter().collect::<PyResult<_>>()?;
+    let written = [PyUntypedBuffer::get(made)?];
+    if !are_apart(&read, &written) || read.iter().any(|buffer| !buffer.is_c_contiguous()) {
+        return Err(invalid(
+            py,
+            "arrays",
+            "expected arrays without gaps that do not overlap",
+        ));
+    }
+    let [written] = written;
+    let (mut made, read) = (
+        LentMut::new(written)?,
+        read.into_iter().map(Lent::new).collect::<Vec<_>>(),
+    );
+    let wrong = || invalid(py, "arrays", "expected 64-bit starts, 32-bit places, and doubles");
+    let doubles = |number: usize| <[f64]>::ref_from_bytes(read[number].bytes()).map_err(|_| wrong());
+    let rows = SparseRows {
+        starts: <[i64]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong())?,
+        columns: <[u32]>::ref_from_bytes(read[1].bytes()).map_err(|_| wrong())?,
+        weights: doubles(2)?,
+    };
+    let values = doubles(3)?;
+    let into = <[f64]>::mut_from_bytes(made.bytes()).map_err(|_| wrong())?;
+    if py.detach(|| rows.apply(values, into)) {
+        return Ok(());
+    }
+    Err(invalid(py, "weights", "its parts do not fit together, or the values"))
+}
+
 fn statistic(name: &str, number: f64) -> Option<Statistic> {
     Some(match name {
+        "sum" => Statistic::Sum,
         "mean" => Statistic::Mean,
         "spread" => Statistic::Spread,
         "min" => Statistic::Min,

@@ -9,6 +9,8 @@ use std::ops::Range;
 /// A statistic of all members at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
+    /// The sum, from the first member to the last.
+    Sum,
     /// The arithmetic mean.
     Mean,
     /// The standard deviation, whose divisor is the number of members.
@@ -137,6 +139,7 @@ impl Block {
 
     fn write(&self, statistic: Statistic, into: &mut [f64]) {
         match statistic {
+            Statistic::Sum => self.fold(into, |sum, value| sum + value),
             Statistic::Mean => into.copy_from_slice(&self.mean),
             Statistic::Spread => self.spread(into),
             Statistic::Min => self.fold(into, |one, other| if other < one { other } else { one }),
@@ -251,7 +254,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Statistic; 11] = [
+    const ALL: [Statistic; 12] = [
+        Statistic::Sum,
         Statistic::Mean,
         Statistic::Percentile(10.0),
         Statistic::Spread,
@@ -274,6 +278,7 @@ mod tests {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         match statistic {
+            Statistic::Sum => values.iter().sum(),
             Statistic::Mean => mean,
             Statistic::Spread => (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt(),
             Statistic::Min => sorted[0],

@@ -3,6 +3,9 @@
 //! ```text
 //!   SimplePacking   integers of some bits  <->  values (WMO regulation 92.9.4)
 //!   ensemble        members  ->  mean, spread, extremes, percentiles, probabilities
+//!   SparseRows      values and weights  ->  values on another grid
+//!   bilinear        values  ->  values of pixels
+//!   shade           values of pixels  ->  colors
 //!   isolines        values of pixels  ->  pixels that lines of equal value cover
 //!   blend           ink on pixels
 //! ```
@@ -12,8 +15,12 @@ mod ensemble;
 mod ink;
 mod isolines;
 mod packing;
+mod sampling;
+mod sparse;
 
 pub use ensemble::{Statistic, ensemble};
 pub use ink::{Colour, Ink, blend};
 pub use isolines::{Line, Stroke, isolines};
 pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};
+pub use sampling::{ColorBar, Corners, Palette, bilinear, dim, shade};
+pub use sparse::SparseRows;

@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
     given = _parser().parse_args(arguments)
     wrong: list[Error] = []
     try:
-        plan = _plan_of(given)
-        recipes = [] if plan else load_all(given.files, wrong.append)
+        plan = _plan_of(given, wrong.append)
+        recipes = [] if plan or wrong else load_all(given.files, wrong.append)
     except (Error, ImportError) as error:
         say(f"junctura: {error}", sys.stderr)
         return 2
@@ -153,9 +153,9 @@ def _is_started(given: argparse.Namespace) -> bool:
     return given.pool is None and not given.behind and not given.now
 
 
-def _plan_of(given: argparse.Namespace) -> Plan | None:
+def _plan_of(given: argparse.Namespace, told: Callable[[Error], None]) -> Plan | None:
     """A plan among recipes is a mistake of the command line, or of one file where all others are to be used."""
-    return None if given.keep_going and len(given.files) > 1 else plan_of(given.files)
+    return None if given.keep_going and len(given.files) > 1 else plan_of(given.files, told)
 
 
 def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ import contextlib
 import datetime as dt
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,8 @@ _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 _ROUNDED = 1.1e-3
 # What is shorter is the number of a grid that the centre has in a list (edition 1).
 _SECTION_BYTES_MIN = 14
+# ECMWF's local section of edition 1 with the number of a member in octets 50 and 51.
+_OF_MEMBERS = b"\1"
 # Under this word what is known of a parameter has what tells it from others.
 _ABOUT = "about"
 _OVER_STEPS = ("accum", "avg", "max", "min")
@@ -122,12 +125,12 @@ class _Read(NamedTuple):
 
 
 def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
-    eccodes = needed("eccodes", "products")
-    with checked_messages.opened(eccodes, message) as handle:
+    with contextlib.ExitStack() as opened:
         sections = sections_of(message, 5)
-        of_grid, of_parameter = _known(_about_grid(sections)), _known(_about_parameter(message, sections))
+        of_grid, of_parameter = _known(_about_grid(message, sections)), _known(_about_parameter(message, sections))
         header = header_of(message, sections)
-        return _field(GribMessage(eccodes, handle, message, of_grid, of_parameter), header, attributes)
+        asked = GribMessage(needed("eccodes", "products"), opened, message, of_grid, of_parameter)
+        return _field(asked, header, attributes)
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
@@ -154,16 +157,25 @@ def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
     return Field(values.reshape(on.shape), on, untagged(attributes), str(attributes.get("units", "")))
 
 
-class GribMessage(NamedTuple):
-    """A message that ecCodes has open."""
+@dataclass
+class GribMessage:
+    """A message that ecCodes opens at the first question that no message before it has answered.
+
+    To open it takes as long as all else that is done with a field of 10,000 values.
+    """
 
     eccodes: Any
-    handle: Any
+    opened: contextlib.ExitStack
     content: bytes
     # What all messages of its grid say of that, and all of its parameter: asking for a key takes as long as decoding
     # hundreds or thousands of values.
     of_grid: dict[str, Any]
     of_parameter: dict[str, Any]
+
+    @functools.cached_property
+    def handle(self) -> int:
+        """That of ecCodes."""
+        return self.opened.enter_context(checked_messages.opened(self.eccodes, self.content))
 
     def has(self, key: str) -> bool:
         return bool(self.eccodes.codes_is_defined(self.handle, key))
@@ -223,17 +235,28 @@ def one_field(message: bytes) -> checked_messages.AnnouncedMessage:
     return announced
 
 
-def _about_grid(sections: Mapping[int, bytes]) -> bytes:
-    """What tells one grid from another."""
-    return sections.get(3, b"")
+def _about_grid(message: bytes, sections: Mapping[int, bytes]) -> bytes:
+    """What tells one grid from another; nothing where it is a number in a list of the centre."""
+    if message[7] == 2:
+        return sections.get(3, b"")
+    described = octets_of(message)
+    return b"1" + described if len(described) >= _SECTION_BYTES_MIN else b""
 
 
 def _about_parameter(message: bytes, sections: Mapping[int, bytes]) -> bytes:
     """What tells a parameter's name and units from those of another: all but the times, and the member's number.
 
     Offsets are those of the WMO's FM 92 GRIB edition 2, section 1 and templates 4.0 and 4.1; fields over a range of
-    steps, and those of other templates, are like none but those of the same time.
+    steps, and those of other templates, are like none but those of the same time. Those of edition 1 are numbers of
+    octets of its section 1, less 1.
     """
+    if message[7] == 1:
+        product = message[8 : 8 + int.from_bytes(message[8:11], "big")]
+        # The table, centre, process, parameter and level; the unit of time, and what happened; the subcentre.
+        kind = product[3:7] + product[8:12] + product[17:18] + product[20:21] + product[25:26]
+        over = product[18:20] if product[20] else b""
+        local = product[40:]
+        return b"".join((b"1", kind, over, local[:9] + local[11:] if local[:1] == _OF_MEMBERS else local))
     if 4 not in sections:
         return b""
     issued, said = bytearray(sections.get(1, b"")), bytearray(sections[4])
@@ -454,7 +477,7 @@ def _placed(message: GribMessage, whole: Grid, extent: _Extent, name: str) -> tu
     if last - first == whole.shape[1]:
         values, last = _without_repeated(values, name), last - 1
     if values.shape == whole.shape:
-        return _fitting(whole, np.roll(values, first, axis=1))
+        return _fitting(whole, np.roll(values, first, axis=1) if first % whole.shape[1] else values)
     return _fitting(whole.around(whole.latitudes[rows], np.array([first, last]) * spacing), values)
 
 

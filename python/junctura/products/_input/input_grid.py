@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,9 +31,8 @@ def _grid_of_message(message: bytes) -> str:
 
 
 def _grid_in(message: bytes) -> str:
-    eccodes = needed("eccodes", "products")
-    with checked_messages.opened(eccodes, message) as handle:
-        on, _ = values_on_grid(_HeaderMessage(eccodes, handle, message, {}, {}))
+    with contextlib.ExitStack() as opened:
+        on, _ = values_on_grid(_HeaderMessage(needed("eccodes", "products"), opened, message, {}, {}))
         return on if isinstance(on, str) else on.name
 
 

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from junctura._native import _dim, _shade
 from junctura.products._input.decoded_field import Field
-from junctura.products._map import colours, ink, isolines
+from junctura.products._map import colours as tables
+from junctura.products._map import ink, isolines
 from junctura.products._map.looks import Look, look_of
 from junctura.products._map.page import Page, draw_bar, letter_edges, letter_head, samples_of
 from junctura.products._map.projection import View
@@ -29,11 +31,12 @@ from junctura.products._regrid.grids import Grid
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]
 _Any = TypeVar("_Any", bound=np.generic)
-_HATCH_PERIOD, _HATCH_WIDTH = 8, 3
+# The distance of the lines of a hatch along a row, and their width, in pixels.
+_HATCH, _NO_HATCH = (8, 3), (1, 0)
 # Of so many pixels one is looked at to tell whether a map is dark: a number that does not divide the widths of maps.
 _SAMPLED = 61
 # Behind the colours of a table: what pixels without a value look like.
-_AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(colours.SIZE, colours.SIZE + 5)
+_AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(tables.SIZE, tables.SIZE + 5)
 _PAGES = {"page": Page.of, "map": Page.of_map, "bar": Page.of_bar}
 
 
@@ -55,7 +58,7 @@ def picture(field: Field, to: Output) -> Image.Image:
     if to.part != "bar":
         whole.paste(_map(field.grid, page, look, palette, to), page.corner)
     if to.part != "map":
-        shown = palette[_indices(samples_of(look.bar), look.bar)].view(np.uint8).reshape(-1, 4)[:, :3]
+        shown = _colours(samples_of(look.bar), look.bar, palette)[:, :3]
         draw_bar(whole, page, theme, look.bar, shown, legend(is_what, look.bar))
     if to.part == "page":
         draw = ImageDraw.Draw(whole)
@@ -76,7 +79,6 @@ def prepare(field: Field, to: Output) -> None:
         _background(page.view)
         if field.grid.kind != "points":
             samples(field.grid, page.view)
-            _hatch(page.view)
         _ink(page, look, to)
         ink.rim(page.view, page.unit)
         if page.view.projection == "globe":
@@ -96,38 +98,37 @@ def _palette(table: str, theme: Theme) -> npt.NDArray[np.uint32]:
     """The colours of a table and of what has no value, each as the four bytes of a pixel."""
     around = THEMES[theme]
     extra = np.array([*around.missing, around.outside, around.ground, around.blank], np.uint8)
-    rgb = np.concatenate([colours.table(table), extra])
+    rgb = np.concatenate([tables.table(table), extra])
     return np.ascontiguousarray(np.pad(rgb, ((0, 0), (0, 1)), constant_values=255)).view(np.uint32)[:, 0]
 
 
 def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to: Output) -> Image.Image:
     view, theme = page.view, THEMES[to.theme]
-    index = _background(view).copy()
+    background = _background(view)
     sampled = None
     if lies.kind == "points":
-        index[index == _AT_OUTSIDE] = _AT_BLANK
-    if lies.kind != "points":
+        colours = palette[np.where(background == _AT_OUTSIDE, _AT_BLANK, background)]
+    else:
         made_of = samples(lies, view)
         sampled = made_of.of(look.values)
-        is_full = len(made_of.pixels) == index.size
-        hatch = _hatch(view) if is_full else _hatch(view)[made_of.pixels]
-        index = _spread(_indices(sampled, look.bar, hatch), made_of.pixels, index)
-    pixels = palette[index].view(np.uint8).reshape(-1, 4)
+        is_full = len(made_of.pixels) == background.size
+        colours = np.empty(background.shape, np.uint32) if is_full else palette[background]
+        _paint(colours, view.width, sampled, None if is_full else made_of.pixels, look.bar, palette, _HATCH)
+    pixels = colours.view(np.uint8).reshape(-1, 4)
     if view.projection == "globe":
-        _shade(pixels, view, to.theme)
+        _darken(pixels, view, to.theme)
     without_ink = pixels.copy() if look.isolines else pixels
     _ink(page, look, to).onto(pixels, ink.inks_on(pixels[::_SAMPLED, :3]))
     labels: list[isolines.Label] = []
     if sampled is not None and look.isolines:
         nothing = np.full(view.height * view.width, np.nan, np.float32)
         rows = _spread(sampled, made_of.pixels, nothing).reshape(view.height, view.width)
-        at = _indices(np.array(look.isolines, np.float32), look.bar)
-        table = colours.table(look.table)
-        lines = [(level, ink.inks_on(table[index])) for level, index in zip(look.isolines, at, strict=True)]
+        below = _colours(np.array(look.isolines, np.float32), look.bar, palette)[:, :3]
+        lines = [(level, ink.inks_on(colour)) for level, colour in zip(look.isolines, below, strict=True)]
         labels = isolines.draw(pixels, rows, lines, look.bar.power, page.unit)
     for label in labels:
-        below = label.pixels(view.height, view.width)
-        pixels[below] = without_ink[below]
+        covered = label.pixels(view.height, view.width)
+        pixels[covered] = without_ink[covered]
     ink.rim(view, page.unit).onto(pixels, (theme.dim, theme.dim))
     made = Image.frombuffer("RGBX", (view.width, view.height), pixels, "raw", "RGBX", 0, 1).convert("RGB")
     for label in labels:
@@ -145,17 +146,25 @@ def _spread(values: npt.NDArray[_Any], pixels: npt.NDArray[np.intp], onto: npt.N
     return onto
 
 
-def _indices(values: _Singles, bar: Scale, hatch: npt.NDArray[np.uint16] | None = None) -> npt.NDArray[np.uint16]:
-    """Which colour each value has."""
-    at = bar.places(values)
-    unknown = np.isnan(at)
-    at *= np.float32(colours.SIZE)
-    np.minimum(at, colours.SIZE - 1, out=at)
-    with np.errstate(invalid="ignore"):
-        index = at.astype(np.uint16)
-    if unknown.any():
-        index[unknown] = _AT_MISSING if hatch is None else hatch[unknown]
-    return index
+def _paint(
+    colours: npt.NDArray[np.uint32],
+    wide: int,
+    values: _Singles,
+    pixels: npt.NDArray[np.intp] | None,
+    bar: Scale,
+    palette: npt.NDArray[np.uint32],
+    hatch: tuple[int, int],
+) -> None:
+    """Puts the colors of values into their pixels, in rows of `wide`; missing ones are hatched."""
+    with_missing = palette[: _AT_HATCH + 1]
+    _shade(colours, wide, (bar.evenly(values), pixels), bar.shading(tables.SIZE), with_missing, hatch)
+
+
+def _colours(values: _Singles, bar: Scale, palette: npt.NDArray[np.uint32]) -> Pixels:
+    """The colors of values, red, green, blue and one byte more each."""
+    made = np.empty(values.shape, np.uint32)
+    _paint(made, max(values.size, 1), values, None, bar, palette, _NO_HATCH)
+    return made.view(np.uint8).reshape(-1, 4)
 
 
 @functools.lru_cache(maxsize=8)
@@ -164,16 +173,9 @@ def _background(view: View) -> npt.NDArray[np.uint16]:
     return np.where(seen, _AT_OUTSIDE, _AT_GROUND).astype(np.uint16).ravel()
 
 
-@functools.lru_cache(maxsize=8)
-def _hatch(view: View) -> npt.NDArray[np.uint16]:
-    x, y = np.arange(view.width), np.arange(view.height)[:, None]
-    is_line = (x + y) % _HATCH_PERIOD < _HATCH_WIDTH
-    return np.where(is_line, _AT_HATCH, _AT_MISSING).astype(np.uint16).ravel()
-
-
-def _shade(pixels: Pixels, view: View, theme: Theme) -> None:
+def _darken(pixels: Pixels, view: View, theme: Theme) -> None:
     light, edge, ground = _light(view, theme)
-    pixels[:, :3] = (pixels[:, :3] * light) >> 8
+    _dim(pixels, light)
     pixels[edge, :3] += ground
 
 
@@ -186,13 +188,13 @@ def _light(view: View, theme: Theme) -> tuple[npt.NDArray[np.uint16], npt.NDArra
     covered = np.clip((1 - radius) * view.width / 2, 0, 1)
     light = np.round((0.52 + 0.48 * depth**0.6) * covered * 256).astype(np.uint16)
     edge = np.flatnonzero(covered < 1)
-    return light[:, None], edge, ((1 - covered[edge])[:, None] * np.array(THEMES[theme].ground)).astype(np.uint8)
+    return light, edge, ((1 - covered[edge])[:, None] * np.array(THEMES[theme].ground)).astype(np.uint8)
 
 
 def _draw_places(made: Image.Image, lies: Grid, look: Look, view: View, palette: npt.NDArray[np.uint32]) -> None:
     """A disc for each place, drawn large and made small for smooth edges."""
     x, y, seen = view.pixels(lies.latitudes, lies.longitudes)
-    fills = palette[_indices(look.values.astype(np.float32), look.bar)].view(np.uint8).reshape(-1, 4)
+    fills = _colours(look.values.astype(np.float32), look.bar, palette)
     radius = max(4.0, view.width / 110)
     size = round(4 * (2 * radius + 2))
     for column, row, is_seen, fill in zip(x, y, seen, fills, strict=True):

@@ -15,12 +15,15 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from junctura.products._regrid.floats import Floats
 
+Singles: TypeAlias = npt.NDArray[np.float32]
+Shading: TypeAlias = tuple[float, float, float, float] | tuple[list[float], list[int]]
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 3.0, 4.0, 5.0)
 # Less than this part of the bar beyond its ends is rounding.
@@ -69,31 +72,28 @@ class Scale:
     is_own: bool = False
     arrows: tuple[bool, bool] = (False, False)
 
-    def places(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Where the colors of values are in the table, 0 to 1; NaN where they are missing."""
+    def evenly(self, values: Singles) -> Singles:
+        """Values over which the colors of a range go evenly: their logarithms, or they themselves."""
+        if not self.is_log:
+            return values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(values > 0, np.log(values), np.where(np.isnan(values), values, np.float32(-np.inf)))
+
+    def shading(self, size: int) -> Shading:
+        """What `junctura._native._shade` finds colors by, in a table of so many, of values as `evenly` returns them.
+
+        Of a range, the lower end, the inverse of its length, and the place of its lower end and its length in the
+        table; of levels, these, and the entries of the table for the classes below, between and above them.
+        """
         if self.levels:
             edges = np.array(self.levels, np.float32)
             # The greatest value of the last class belongs to it.
             edges[-1] = np.nextafter(edges[-1], np.float32(np.inf))
-            found = np.array(self.colours, np.float32)[np.searchsorted(edges, values, "right")]
-            found[np.isnan(values)] = np.nan
-            return found
+            entries = np.minimum(np.array(self.colours, np.float32) * np.float32(size), np.float32(size - 1))
+            return edges.tolist(), entries.astype(np.uint16).tolist()
+        low, high = (math.log(end) for end in (self.low, self.high)) if self.is_log else (self.low, self.high)
         first, last = self.colours
-        made = self._along(values)
-        np.clip(made, 0, 1, out=made)
-        made *= np.float32(last - first)
-        made += np.float32(first)
-        return made
-
-    def _along(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        low, high, made = self.low, self.high, values
-        if self.is_log:
-            low, high = math.log(low), math.log(high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                made = np.where(values > 0, np.log(values), np.where(np.isnan(values), values, -np.inf))
-        made = made - np.float32(low)
-        made *= np.float32(1 / (high - low))
-        return made
+        return low, 1 / (high - low), first, last - first
 
     def along(self, value: float) -> float:
         """Where a value is on the bar, 0 to 1."""

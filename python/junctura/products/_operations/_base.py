@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura._document.located_yaml import Wrong, nearest
+from junctura._native import _ensemble
 from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
 from junctura.products._recipe.mars_words import Key
@@ -100,6 +101,18 @@ def stacked(fields: Sequence[Field]) -> Floats:
     """Their values, the first dimension counts fields; raises as `check_alike`."""
     check_alike(fields)
     return np.stack([field.values for field in fields])
+
+
+def combined(fields: Sequence[Field], statistics: Sequence[tuple[str, float]]) -> list[Floats]:
+    """Statistics of fields, point by point, by the names and numbers of `junctura._native._ensemble`.
+
+    They have the bits of NumPy for fields in this order. Raises as `check_alike`.
+    """
+    check_alike(fields)
+    given = [np.ascontiguousarray(field.values, np.float64).reshape(-1) for field in fields]
+    made = [np.empty(given[0].size) for _ in statistics]
+    _ensemble(given, statistics, made)
+    return [values.reshape(fields[0].values.shape) for values in made]
 
 
 def renamed(field: Field, param: str, values: Floats, units: str) -> Field:

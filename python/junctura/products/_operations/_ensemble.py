@@ -14,13 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from junctura._native import _ensemble
 from junctura.errors import InvalidArgument
 from junctura.field import member_of
 from junctura.products._input.decoded_field import Field
-from junctura.products._operations._base import Operation, Transform, check_alike, grouped, listed
+from junctura.products._operations._base import Operation, Transform, combined, grouped, listed
 from junctura.products._recipe.mars_words import of_object
 from junctura.products._regrid.floats import Floats
 
@@ -61,8 +58,8 @@ class Ensemble(Operation):
         if len(members) < len(group):
             raise InvalidArgument(f"field {group[0].param}", "a member of the ensemble is there twice")
         ordered = [members[number] for number in sorted(members)]
-        check_alike(ordered)
-        for one, values in zip(self.of, _values(ordered, self.of), strict=True):
+        made = combined(ordered, [(one.comparison or one.kind, one.value) for one in self.of])
+        for one, values in zip(self.of, made, strict=True):
             yield _field(ordered[0], one, len(ordered), values)
 
 
@@ -82,14 +79,6 @@ def _number(field: Field) -> int:
     if member_of(field.attributes) is None:
         raise InvalidArgument(f"field {field.param}", "it is no member of an ensemble: it has no number")
     return int(of_object("number", field.attributes))
-
-
-def _values(members: Sequence[Field], statistics: Sequence[Statistic]) -> list[Floats]:
-    """Of each statistic, on the grid of the members."""
-    given = [np.ascontiguousarray(member.values, np.float64).reshape(-1) for member in members]
-    made = [np.empty(given[0].size) for _ in statistics]
-    _ensemble(given, [(one.comparison or one.kind, one.value) for one in statistics], made)
-    return [values.reshape(members[0].values.shape) for values in made]
 
 
 def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:

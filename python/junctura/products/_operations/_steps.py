@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,18 +13,26 @@ from junctura._document.located_yaml import Wrong
 from junctura.errors import InvalidArgument
 from junctura.field import Step, step_of
 from junctura.products._input.decoded_field import Field
-from junctura.products._operations._base import Operation, Transform, grouped, listed, stacked
+from junctura.products._operations._base import (
+    Operation,
+    Transform,
+    check_alike,
+    combined,
+    grouped,
+    listed,
+    stacked,
+)
 from junctura.products._operations._covering import Frame, Part, check_covered, distances, long
 from junctura.products._recipe.mars_words import Value, canonical, span_of, step_at
 from junctura.products._regrid.floats import Floats
 
 # Of the fields in a window, with what GRIB calls the type of their step.
-_REDUCE: dict[str, tuple[Callable[[Floats], Floats], str]] = {
-    "mean": (lambda fields: np.mean(fields, axis=0), "avg"),
-    "min": (lambda fields: np.min(fields, axis=0), "min"),
-    "max": (lambda fields: np.max(fields, axis=0), "max"),
+_REDUCE = {
+    "mean": "avg",
+    "min": "min",
+    "max": "max",
     # GRIB calls a sum of what fell in parts of a window what fell in all of it.
-    "sum": (lambda fields: np.sum(fields, axis=0), "accum"),
+    "sum": "accum",
 }
 
 
@@ -206,13 +214,14 @@ def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Pa
 
     """
     check_covered(inside[0].param, frame, parts)
-    reduce, step_type = _REDUCE[kind]
-    values = stacked(inside)
+    step_type = _REDUCE[kind]
+    check_alike(inside)
     are_instants = parts[0].start is None
     ends = [part.end for part in parts]
     lengths = np.array(distances(frame, ends) if are_instants else np.diff([frame.span.start, *ends]))
     if kind in ("min", "max") or (lengths == lengths[0]).all() or (kind == "sum" and not are_instants):
-        return reduce(values), step_type
+        (made,) = combined(inside, [(kind, 0.0)])
+        return made, step_type
     if kind == "sum":
         apart = f"{long(int(lengths.min()))} to {long(int(lengths.max()))} apart"
         cause = f"the fields of the window {frame.words} are {apart}, so a sum of instants has no meaning"
@@ -220,7 +229,7 @@ def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Pa
     if not are_instants and inside[0].attributes["stepType"] != "avg":
         ranges = ", ".join(frame.between(part.start or 0, part.end) for part in parts)
         raise InvalidArgument(f"field {inside[0].param}", f"a mean of ranges of several lengths ({ranges}): write sum")
-    return np.average(values, axis=0, weights=lengths), step_type
+    return np.average(stacked(inside), axis=0, weights=lengths), step_type
 
 
 def _parts(fields: Sequence[Field]) -> list[Part]:

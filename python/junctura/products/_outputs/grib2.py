@@ -395,12 +395,12 @@ def _values(field: Field, is_what: Meaning) -> Floats:
         values = values * 100 if field.units in ("1", "") else values
     elif convert := _to_units_of_grib(field, field.units):
         values = convert(values, is_difference=is_what.statistic == "spread")
-    if np.isinf(values).any():
-        raise InvalidArgument(_subject(field), "a value is infinite, which GRIB2 cannot say: is it missing (NaN)?")
     return values
 
 
 def _set_values(message: int, field: Field, values: Floats) -> None:
+    if np.isinf(values).any():
+        raise InvalidArgument(_subject(field), "a value is infinite, which GRIB2 cannot say: is it missing (NaN)?")
     missing = np.isnan(values)
     if missing.any():
         _set(message, _subject(field), [("bitmapPresent", 1), ("missingValue", _MISSING)])

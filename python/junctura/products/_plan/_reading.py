@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import junctura
-from junctura._document.located_yaml import Document, Wrong, at, read
+from junctura._document.located_yaml import WRONG_MAX, Document, Step, Wrong, at, raise_all, read
 from junctura.errors import Error, InvalidArgument
 from junctura.products._map.styles import load
 from junctura.products._operations import READERS, Compute, FollowingSteps, ToGrid
@@ -73,12 +74,9 @@ class Plan:
     def __init__(self, document: Document) -> None:
         self.where = f"{document.path}:{document.line()}"
         self.folder = Path(document.path).resolve().parent
-        try:
-            PLAN.check(document.value)
-            self._said = document.value
-            _check(self._said, self.folder, Known())
-        except Wrong as wrong:
-            raise document.error(wrong) from None
+        if wrong := _errors(document, self.folder):
+            raise wrong[0]
+        self._said = document.value
 
     @classmethod
     def load(cls, file: str | Path) -> Plan:
@@ -110,13 +108,20 @@ class Plan:
         return _flow(self._said, places)
 
 
-def plan_of(files: Sequence[str | Path]) -> Plan | None:
-    """The plan in files; None where they are recipes.
+def plan_of(files: Sequence[str | Path], told: Callable[[Error], None] | None = None) -> Plan | None:
+    """The plan in files; None where they are recipes, or where `told` was called.
+
+    Parameters
+    ----------
+    files
+        Of a plan, or of recipes.
+    told
+        Gets each error of the plan. Without it the first one is raised.
 
     Raises
     ------
     InvalidArgument
-        It is not the only document.
+        It is not the only document, or something in it is wrong.
 
     """
     plans = [document for file in files if Path(file).is_file() for document in _documents(file) if _is_plan(document)]
@@ -124,6 +129,10 @@ def plan_of(files: Sequence[str | Path]) -> Plan | None:
         return None
     if len(files) > 1 or len(read(files[0])) > 1:
         raise InvalidArgument(plans[0].path, "a plan runs alone: name recipes in it, as a sink `product`")
+    if told is not None and (wrong := _errors(plans[0], Path(plans[0].path).resolve().parent)):
+        for error in wrong:
+            told(error)
+        return None
     return Plan(plans[0])
 
 
@@ -143,16 +152,79 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _check(said: dict[str, Any], folder: Path, known: Known) -> None:
-    for index, item in enumerate(said.get("actions", [])):
-        ((name, value),) = _named(item).items()
-        with at("actions", index, *item):
-            _action(name, value, folder)
-            known = known.behind(name, value)
-    for index, item in enumerate(said["sinks"]):
-        ((name, value),) = item.items()
-        with at("sinks", index, name):
-            _check_sink(name, value, folder, known)
+def _errors(document: Document, folder: Path) -> list[Error]:
+    """All that is wrong in a plan, line by line."""
+    mistakes = _Mistakes()
+    try:
+        PLAN.check(document.value)
+    except Wrong as wrong:
+        mistakes.found += wrong.each()
+    if len(mistakes.found) < WRONG_MAX and isinstance(document.value, dict):
+        _check(document.value, folder, Known(), mistakes)
+    mistakes.found.sort(key=lambda one: document.line(one.place))
+    return [*map(document.error, mistakes.found), *mistakes.elsewhere]
+
+
+class _Mistakes:
+    """Collects what is wrong in a plan.
+
+    Attributes
+    ----------
+    found
+        In the plan itself.
+    elsewhere
+        In files that it names.
+
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Wrong] = []
+        self.elsewhere: list[Error] = []
+
+    def are_in(self, place: Sequence[Step]) -> bool:
+        """Whether something at this place is wrong."""
+        return any(one.place[: len(place)] == tuple(place) for one in self.found)
+
+    @contextlib.contextmanager
+    def at(self, *place: Step) -> Iterator[None]:
+        """Collects what is found to be wrong at a place."""
+        try:
+            with at(*place):
+                yield
+        except Wrong as wrong:
+            self.found += wrong.each()
+        except Error as error:
+            self.elsewhere.append(error)
+
+
+def _check(said: dict[str, Any], folder: Path, known: Known | None, mistakes: _Mistakes, *place: Step) -> None:
+    """Collects mistakes in actions and sinks that are of the right form; behind a wrong action nothing is known."""
+    for step, item in _items(said, "actions", place):
+        if not mistakes.are_in(step):
+            ((name, value),) = _named(item).items()
+            with mistakes.at(*step, *item):
+                _action(name, value, folder)
+                known = known and known.behind(name, value)
+        if mistakes.are_in(step):
+            known = None
+    for step, item in _items(said, "sinks", place):
+        if not mistakes.are_in(step):
+            ((name, value),) = item.items()
+            with mistakes.at(*step, name):
+                if known is not None:
+                    known.check_sink(name, value)
+                _check_sink(name, value, folder)
+            if name == "plan":
+                _check(value, folder, known, mistakes, *step, name)
+        elif isinstance(item, dict) and isinstance(item.get("plan"), dict):
+            _check(item["plan"], folder, known, mistakes, *step, "plan")
+
+
+def _items(said: dict[str, Any], key: str, place: Sequence[Step]) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Each action or sink and its place."""
+    items = said.get(key)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        yield (*place, key, index), item
 
 
 def _named(action: dict[str, Any]) -> dict[str, Any]:
@@ -160,12 +232,11 @@ def _named(action: dict[str, Any]) -> dict[str, Any]:
     return {ALIASES.get(name, name): value for name, value in action.items()}
 
 
-def _check_sink(name: str, value: Any, folder: Path, known: Known) -> None:
-    known.check_sink(name, value)
-    if name == "plan":
-        _check(value, folder, known)
-    elif name == "product":
-        _recipes(value, folder)
+def _check_sink(name: str, value: Any, folder: Path) -> None:
+    if name == "product":
+        wrong: list[Error] = []
+        _recipes(value, folder, wrong.append)
+        raise_all([Wrong(f"{error.subject}: {error.cause}") for error in wrong])
     elif name == "file":
         _output(value, folder)
         Template(value["name"])
@@ -253,6 +324,6 @@ def _output(value: dict[str, Any], folder: Path) -> Output:
     return Output(value["format"], **options)
 
 
-def _recipes(value: dict[str, Any], folder: Path) -> list[Recipe]:
+def _recipes(value: dict[str, Any], folder: Path, told: Callable[[Error], None] | None = None) -> list[Recipe]:
     files = _listed(value.get("recipe", value.get("requirement")))
-    return load_all(str(folder / one) for one in files)
+    return load_all((str(folder / one) for one in files), told)

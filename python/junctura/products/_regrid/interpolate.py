@@ -7,8 +7,6 @@ MIR's own interpolation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +16,7 @@ from junctura.products._regrid import harmonics, weight_matrices
 from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid, Spectral, whole_of
 from junctura.products._regrid.grids import grid as named
+from junctura.products._regrid.sparse_matrix import SparseMatrix
 from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS
 from junctura.products._regrid.weight_matrices import Method, Quantity
 
@@ -83,9 +82,8 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
     covered = field.grid
     field = _placed(field, weight_matrices.origin_of(covered, on))
     matrix = weight_matrices.weights(field.grid, on, method, quantity_of(_param(field)))
-    values = np.ascontiguousarray(field.values, np.float64).ravel()
-    apply = _directions if _is_one_of(_param(field), _DIRECTIONS) else _applied
-    made = apply(matrix, values)
+    is_direction = _is_one_of(_param(field), _DIRECTIONS)
+    made = _directions(matrix, field.values) if is_direction else matrix.applied(field.values)
     if field.grid is not covered:
         made[~weight_matrices.within(covered, on)] = np.nan
     return field.having(made.reshape(on.shape), on)
@@ -159,38 +157,7 @@ def _rows_and_columns(whole: Grid, on: Grid) -> tuple[npt.NDArray[np.intp], npt.
     return tuple(map(np.arange, whole.shape)) if on == whole else whole.rows_and_columns(on)  # type: ignore[return-value]
 
 
-def _directions(matrix: Any, values: Floats) -> Floats:
+def _directions(matrix: SparseMatrix, values: Floats) -> Floats:
     angles = np.radians(values)
-    return np.mod(np.degrees(np.arctan2(_applied(matrix, np.sin(angles)), _applied(matrix, np.cos(angles)))), 360)
-
-
-def _applied(matrix: Any, values: Floats) -> Floats:
-    made: Floats = matrix @ values
-    made[np.diff(matrix.indptr) == 0] = np.nan
-    if not np.isnan(values.sum()):
-        return made
-    # Most that are missing get nothing else; the few others are looked at one by one.
-    given = matrix @ (~np.isnan(values)).astype(np.float64)
-    mixed = np.flatnonzero(np.isnan(made) & (given > 0))
-    if len(mixed):
-        made[mixed] = _without_missing(matrix[mixed], values)
-    return made
-
-
-def _without_missing(matrix: Any, values: Floats) -> Floats:
-    """For rows that get missing values what the others give, where these matter more."""
-    starts, weights = matrix.indptr, matrix.data
-    count = matrix.shape[0]
-    made = np.full(count, np.nan)
-    rows = np.repeat(np.arange(count), np.diff(starts))
-    given = values[matrix.indices]
-    heaviest = np.flatnonzero(weights == np.maximum.reduceat(weights, starts[:-1])[rows])
-    first = heaviest[np.diff(rows[heaviest], prepend=-1) > 0]
-    has_value = ~np.isnan(given[first])
-    taken = np.flatnonzero(has_value[rows] & ~np.isnan(given))
-    of, weights = rows[taken], weights[taken]
-    # One after the other, as MIR adds them.
-    factors = 1 / np.bincount(of, weights, count)[of]
-    sums = np.bincount(of, weights * factors * given[taken], count)
-    made[has_value] = sums[has_value]
-    return made
+    made: Floats = np.degrees(np.arctan2(matrix.applied(np.sin(angles)), matrix.applied(np.cos(angles))))
+    return np.mod(made, 360)

@@ -47,6 +47,7 @@ from junctura.errors import InvalidArgument, Io, TooLarge, Unsupported
 from junctura.products._regrid import cell_weights, located_weights
 from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid, directions, whole_of
+from junctura.products._regrid.sparse_matrix import SparseMatrix
 from junctura.products._workers.cache import Bounded, folder_of
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
@@ -94,10 +95,10 @@ _MIR_SECONDS_MAX = 900.0
 _LEFT_SECONDS = 86_400.0
 _DAMAGED = (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _MADE = ".made-"
-_kept: Bounded[Any] = Bounded(_KEPT_BYTES_MAX)
+_kept: Bounded[SparseMatrix] = Bounded(_KEPT_BYTES_MAX)
 
 
-def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Quantity = "scalar") -> Any:
+def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Quantity = "scalar") -> SparseMatrix:
     """The matrix that takes values of one grid, point by point, to another.
 
     Parameters
@@ -116,7 +117,7 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
 
     Returns
     -------
-    scipy.sparse.csr_array
+    SparseMatrix
         Rows are points of the target, columns those of the source. The row of a point outside the source's area is
         empty; each other one sums up to 1. Not to be written to.
 
@@ -142,7 +143,7 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
     if method == "conservative":
         quantity = "scalar"
     key = (source.name, target.name, method, quantity)
-    return _kept.get(key, lambda: _made(source, target, method, quantity), _bytes)
+    return _kept.get(key, lambda: _made(source, target, method, quantity), lambda made: made.nbytes)
 
 
 def folder() -> Path:
@@ -180,11 +181,7 @@ def _around(on: Grid) -> Grid:
     return whole_of(on) if on.whole else on
 
 
-def _bytes(matrix: Any) -> int:
-    return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
-
-
-def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
     _, on = kept_as(source, target)
     if source.kind == "listed":
         return _of_points(source, target, method, quantity)
@@ -194,7 +191,7 @@ def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any
         return _whole(source, target, method, quantity)
     rows, columns = on.rows_and_columns(target)
     wanted = (rows[:, None] * on.shape[1] + columns).ravel()
-    return _whole(source, on, method, quantity)[wanted]
+    return _whole(source, on, method, quantity).rows(wanted)
 
 
 class _Task(NamedTuple):
@@ -207,7 +204,7 @@ class _Task(NamedTuple):
     """Which row of the matrix each point of the target has, where some points have the same."""
 
 
-def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
     task = _task(source, target, method, quantity)
     shape = (target.size if task.rows_of is None else int(task.rows_of.max()) + 1, source.size)
 
@@ -216,10 +213,10 @@ def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> An
         _run(task, made)
 
     matrix = _there(path_of(source.name, target.name, method, quantity), shape, make)
-    return matrix if task.rows_of is None else matrix[task.rows_of]
+    return matrix if task.rows_of is None else matrix.rows(task.rows_of)
 
 
-def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
     """From a grid whose points are listed."""
     if method == "conservative" and target.kind == "points":
         raise Unsupported(_subject(method, source, target), _NO_BOXES)
@@ -233,12 +230,12 @@ def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -
     return _there(path, (target.size, source.size), make, may_be_empty=True)
 
 
-def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Any:
+def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
     """Between grids of which one is an area: only points within the source's area are interpolated."""
     subject = _subject(method, source, target)
     inside = np.flatnonzero(within(source, target))
     if not len(inside):
-        return needed("scipy.sparse", "products").csr_array((target.size, source.size))
+        return SparseMatrix.empty((target.size, source.size))
     if min(source.shape) < 2 and method != "nearest":
         raise Unsupported(subject, "one row or column has nothing beside it: take nearest")
 
@@ -248,7 +245,7 @@ def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> 
             _save(made, cell_weights.weights(source, target)[inside])
             return
         if min(source.shape) < 2:
-            _save(made, _nearest(source, target)[inside])
+            _save(made, _nearest(source, target).rows(inside))
             return
         latitudes, longitudes = (places[inside] for places in target.points())
         if not source.is_global:
@@ -261,23 +258,14 @@ def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> 
         _run(_Task(subject, _specification(source), {**options, **places}, None), made)
 
     matrix = _there(path_of(source.name, target.name, method, quantity), (len(inside), source.size), make)
-    return _spread(matrix, inside, target.size)
+    return matrix.spread(inside, target.size)
 
 
-def _nearest(source: Grid, target: Grid) -> Any:
+def _nearest(source: Grid, target: Grid) -> SparseMatrix:
     """By distance on the sphere; MIR needs rows and columns."""
     given, wanted = (directions(*on.points()) for on in (source, target))
     _, found = needed("scipy.spatial", "products").cKDTree(given).query(wanted)
-    parts = (np.ones(target.size), found, np.arange(target.size + 1))
-    return needed("scipy.sparse", "products").csr_array(parts, shape=(target.size, source.size))
-
-
-def _spread(matrix: Any, rows: npt.NDArray[np.intp], count: int) -> Any:
-    """A matrix with these rows, and empty ones between them."""
-    counts = np.zeros(count + 1, matrix.indptr.dtype)
-    counts[rows + 1] = np.diff(matrix.indptr)
-    parts = (matrix.data, matrix.indices, np.cumsum(counts, dtype=counts.dtype))
-    return needed("scipy.sparse", "products").csr_array(parts, shape=(count, matrix.shape[1]))
+    return SparseMatrix.of(np.ones(target.size), found, np.arange(target.size + 1), (target.size, source.size))
 
 
 def _subject(method: Method, source: Grid, target: Grid) -> str:
@@ -298,7 +286,9 @@ def _check_memory(subject: str, of: str, source: int, target: int) -> None:
         raise TooLarge(subject, f"{cause}: take an area, a coarser grid, or the method nearest")
 
 
-def _there(path: Path, shape: tuple[int, int], make: Callable[[Path], None], *, may_be_empty: bool = False) -> Any:
+def _there(
+    path: Path, shape: tuple[int, int], make: Callable[[Path], None], *, may_be_empty: bool = False
+) -> SparseMatrix:
     """The matrix of this shape in a file, which is made if there is none; rows may be empty only if that is said."""
     read = functools.partial(_read, shape=shape, may_be_empty=may_be_empty)
     try:
@@ -388,7 +378,7 @@ def _edges(on: Grid) -> list[float]:
     return [90.0, 0.0, -90.0, 360 - 360 / columns] if rows % 2 == 0 else []
 
 
-def _read(path: Path, shape: tuple[int, int], *, may_be_empty: bool = False) -> Any:
+def _read(path: Path, shape: tuple[int, int], *, may_be_empty: bool = False) -> SparseMatrix:
     """A matrix from a file; ValueError and others where it is none."""
     with np.load(path) as parts:
         starts, columns, values = parts["starts"], parts["columns"], parts["weights"]
@@ -396,10 +386,7 @@ def _read(path: Path, shape: tuple[int, int], *, may_be_empty: bool = False) -> 
     if is_shape != shape:
         raise ValueError(f"it is for {is_shape[0]} and {is_shape[1]} points, expected {shape[0]} and {shape[1]}")
     _look_at(starts, columns, values, shape, may_be_empty=may_be_empty)
-    matrix = needed("scipy.sparse", "products").csr_array((values, columns, starts), shape=shape)
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
-    return matrix
+    return SparseMatrix.of(values, columns, starts, shape)
 
 
 def _look_at(
@@ -425,7 +412,7 @@ def _look_at(
         raise ValueError(f"the weights of a point sum up to something {errors.max():.3g} from 1")
 
 
-def _make(path: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
+def _make(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path], None]) -> SparseMatrix:
     needed("scipy.sparse", "products")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -441,7 +428,7 @@ def _make(path: Path, read: Callable[[Path], Any], make: Callable[[Path], None])
         raise Io(str(path.parent), f"weights cannot be kept there ({error}): set JUNCTURA_CACHE") from error
 
 
-def _moved(path: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
+def _moved(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path], None]) -> SparseMatrix:
     """A matrix that is made elsewhere, looked at, and then moved into its place."""
     with tempfile.TemporaryDirectory(prefix=_MADE, dir=path.parent) as temporary:
         made = Path(temporary) / "weights.npz"

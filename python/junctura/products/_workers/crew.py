@@ -27,7 +27,6 @@ from junctura import _limits
 from junctura._limits import ONE_THREAD
 from junctura.errors import Unavailable
 from junctura.products._input.queries import take_all
-from junctura.products._operations._places import ToGrid
 from junctura.products._recipe.definitions import Recipe
 from junctura.products._tasks import task_messages
 from junctura.products._tasks.codec import read_answer, write_order
@@ -153,7 +152,9 @@ def _waited(pid: int) -> int:
 
 
 def _is_for_one_thread(environment: Mapping[str, str]) -> bool:
-    return all(environment.get(name) == "1" for name in ONE_THREAD)
+    # Where their own variable is not set, libraries follow that of OpenMP.
+    common = environment.get("OMP_NUM_THREADS")
+    return all(environment.get(name, common) == "1" for name in ONE_THREAD)
 
 
 def heard(channel: socket.socket) -> str:
@@ -406,8 +407,6 @@ def load(fork_server: ForkServerProcess, recipes: Sequence[Recipe]) -> None:
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
     """The modules that a fork server loads for workers that make these products; none of them starts threads."""
     found = {"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))}
-    if any(isinstance(step, ToGrid) for recipe in recipes for step in recipe.operations):
-        found.add("scipy.sparse")
     return sorted(found)
 
 
