@@ -198,7 +198,11 @@ fn borrow<'py>(
 }
 
 fn wrong(py: Python<'_>) -> PyErr {
-    invalid(py, "arrays", "expected other types of numbers")
+    invalid(
+        py,
+        "arrays",
+        "expected pixels of 64 bits, and values in single precision",
+    )
 }
 
 fn mistyped(py: Python<'_>) -> PyErr {

@@ -6,7 +6,7 @@ Places where a value is missing are hatched; where the grid does not reach, a gl
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ from junctura.products._regrid.grids import Grid
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]
-_Any = TypeVar("_Any", bound=np.generic)
 # The distance of the lines of a hatch along a row, and their width, in pixels.
 _HATCH, _NO_HATCH = (8, 3), (1, 0)
 # Of so many pixels one is looked at to tell whether a map is dark: a number that does not divide the widths of maps.
@@ -138,7 +137,7 @@ def _map(lies: Grid, page: Page, look: Look, palette: npt.NDArray[np.uint32], to
     return made
 
 
-def _spread(values: npt.NDArray[_Any], pixels: npt.NDArray[np.intp], onto: npt.NDArray[_Any]) -> npt.NDArray[_Any]:
+def _spread(values: _Singles, pixels: npt.NDArray[np.intp], onto: _Singles) -> _Singles:
     """Values in their pixels, among those of all others."""
     if len(pixels) == onto.size:
         return values
