@@ -109,6 +109,8 @@ pub mod aio;
 mod archiver;
 mod array;
 mod awaiting;
+#[cfg(feature = "async")]
+mod beside;
 #[doc(hidden)]
 pub mod binding;
 mod builder;

@@ -25,9 +25,9 @@ use junctura_wire::Request;
 use self::memory::MemoryRequest;
 pub(crate) use self::steps::{Ask, Watched};
 use self::steps::{Steps, Work};
-#[cfg(feature = "async")]
-use crate::aio::Beside;
 use crate::awaiting::{Awaited, Awaiting};
+#[cfg(feature = "async")]
+use crate::beside::Beside;
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
 use crate::connection::in_flight::{Letter, Mailbox, Talk};

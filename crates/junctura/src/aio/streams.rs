@@ -9,9 +9,9 @@ use std::time::Instant;
 use futures_core::Stream;
 use junctura_model::Result;
 
-use super::beside::{Beside, beside};
 use super::tasks::until;
 use crate::awaiting::Awaited;
+use crate::beside::{Beside, beside};
 use crate::connection::TaskPlace;
 use crate::verbs::follow::{Errand, Follow, Gap, Item, too_late};
 use crate::verbs::list::{Entry, Pages};

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use junctura_model::{Code, Error, Result};
 
-use super::beside::beside;
 use crate::awaiting::{Awaited, Awaiting};
+use crate::beside::beside;
 use crate::connection::Connection;
 use crate::connection::{DriverState, TaskPlace};
 use crate::pending::{Pending, Quick};

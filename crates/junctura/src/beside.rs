@@ -29,7 +29,7 @@ pub(crate) struct Beside<T> {
 ///
 /// # Errors
 /// `LimitExceeded` when the system gives no thread.
-pub(super) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
+pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
     let slot = Arc::new(Mutex::new(Slot::Running(None)));
     let told = Arc::clone(&slot);
     let work = move || {
