@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::connection::Connection;
 use crate::connection::state::State;
+use crate::verbs::bundle::BundleProgress;
 
 /// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
 /// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle),
@@ -39,6 +40,8 @@ pub struct Awaiting(pub(crate) What);
 pub(crate) enum What {
     Ready,
     Letters(Arc<Connection>, u64),
+    /// Whatever comes of a bundle, which several threads may take.
+    Bundle(Arc<BundleProgress>),
     Until(Instant),
     /// Another thread raises it, and then has the server say something, so that whoever waits looks.
     #[cfg(feature = "store")]
@@ -63,10 +66,20 @@ impl Awaiting {
         Self(What::Letters(Arc::clone(connection), number))
     }
 
+    /// The conversation in which it comes.
+    pub(crate) fn conversation(&self) -> Option<(&Arc<Connection>, u64)> {
+        match &self.0 {
+            What::Letters(connection, number) => Some((connection, *number)),
+            What::Bundle(progress) => Some((progress.connection(), progress.number())),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_ready(&self, state: &State, now: Instant) -> bool {
         match &self.0 {
             What::Ready => true,
-            What::Letters(_, number) => state.mail.has_mail(*number),
+            What::Letters(_, number) => state.mail.is_due(*number),
+            What::Bundle(progress) => progress.is_due(state),
             What::Until(at) => *at <= now,
             #[cfg(feature = "store")]
             What::Raised(flag) => flag.load(Ordering::Acquire),
@@ -80,6 +93,7 @@ impl fmt::Debug for Awaiting {
         match &self.0 {
             What::Ready => f.write_str("Awaiting(nothing)"),
             What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
+            What::Bundle(progress) => write!(f, "Awaiting(bundle {})", progress.number()),
             What::Until(at) => write!(f, "Awaiting({at:?})"),
             #[cfg(feature = "store")]
             What::Raised(_) => f.write_str("Awaiting(another thread)"),

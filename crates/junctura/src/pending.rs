@@ -321,7 +321,8 @@ impl<T> Pending<T> {
             PendingSource::Conversation(question) => Some(question.number),
             PendingSource::Memory(memory, _) => memory.lease_number(),
             PendingSource::Steps(steps) => steps.number(),
-            PendingSource::Work(_) | PendingSource::Watch(_) | PendingSource::Known(_) | PendingSource::Taken => None,
+            PendingSource::Watch(watched) => Some(watched.number()),
+            PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => None,
         }
     }
 

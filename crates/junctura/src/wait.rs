@@ -204,7 +204,7 @@ impl Connection {
     fn conversations(self: &Arc<Self>, on: &[Awaiting]) -> Result<Vec<u64>> {
         let mut requests = Vec::new();
         for (place, one) in on.iter().enumerate() {
-            let What::Letters(connection, number) = &one.0 else {
+            let Some((connection, number)) = one.conversation() else {
                 continue;
             };
             if !Arc::ptr_eq(connection, self) {
@@ -215,7 +215,7 @@ impl Connection {
                     cause,
                 ));
             }
-            requests.push(*number);
+            requests.push(number);
         }
         Ok(requests)
     }

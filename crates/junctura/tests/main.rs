@@ -14,6 +14,7 @@ mod between;
 mod bundle;
 mod durable;
 mod ended;
+mod ended_elsewhere;
 mod follow;
 mod group;
 mod handover;

@@ -58,15 +58,6 @@ impl Stream {
         self.over
     }
 
-    /// Another request has ended it: the server says nothing more.
-    pub(crate) fn was_ended(&mut self) {
-        if !self.over {
-            self.over = true;
-            self.batch.clear();
-            self.connection.finished(self.number);
-        }
-    }
-
     /// The next letter; `None` when the time is over.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
         self.await_letter(deadline)?;

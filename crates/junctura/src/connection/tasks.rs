@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::awaiting::{Awaiting, What};
+use crate::awaiting::Awaiting;
 use crate::connection::Connection;
 use crate::connection::state::State;
 use crate::pending::Pending;
@@ -91,10 +91,8 @@ struct EnteredPlace {
 impl TaskPlace {
     /// From now on the waker is woken, once, by what comes for `awaiting`. What has come before is found by asking after this.
     pub(crate) fn enter(&mut self, connection: &Arc<Connection>, awaiting: &Awaiting, waker: &Waker) {
-        let (connection, conversation) = match &awaiting.0 {
-            What::Letters(connection, number) => (connection, Some(*number)),
-            _ => (connection, None),
-        };
+        let awaited = awaiting.conversation();
+        let (connection, conversation) = awaited.map_or((connection, None), |(of, number)| (of, Some(number)));
         let is_here =
             |place: &EnteredPlace| place.conversation == conversation && Arc::ptr_eq(&place.connection, connection);
         if !self.0.as_ref().is_some_and(is_here) {

@@ -111,6 +111,8 @@ pub(super) struct Work<T> {
 pub(crate) trait Watched<T>: Send {
     /// The answer, if it is there.
     fn get(&mut self, ask: Ask) -> Result<Option<T>>;
+    /// The conversation in which it comes.
+    fn number(&self) -> u64;
     fn awaiting(&self) -> Awaiting;
 }
 
