@@ -1,16 +1,19 @@
-//! What has no descriptor to wait for, or takes long, is done by a thread beside the runtime: opening and closing a pool, reading
-//! what was spilled to a disk or is in the store behind the pool, verifying large checksums, waiting for room in a socket. All of it is
-//! rare, or much at a time.
+//! What has no descriptor to wait for, or takes long, is done by a thread of its own where the caller must not block, or only until a
+//! deadline: opening and closing a pool, reading what was spilled to a disk or is in the store behind the pool, verifying large
+//! checksums, waiting for room in a socket. All of it is rare, or much at a time.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
 use junctura_model::{Code, Error, Result};
+
+use crate::awaiting::{Awaiting, What};
 
 enum Slot<T> {
     Running(Option<Waker>),
@@ -22,6 +25,7 @@ enum Slot<T> {
 /// What a thread is about to say. Should nobody wait for it any more, it is undone.
 pub(crate) struct Beside<T> {
     slot: Arc<Mutex<Slot<T>>>,
+    is_done: Arc<AtomicBool>,
     undo: fn(T),
 }
 
@@ -32,12 +36,15 @@ pub(crate) struct Beside<T> {
 pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
     let slot = Arc::new(Mutex::new(Slot::Running(None)));
     let told = Arc::clone(&slot);
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done_now = Arc::clone(&is_done);
     let work = move || {
         let done = catch_unwind(AssertUnwindSafe(call));
         let mut slot = told.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *slot, Slot::Left) {
             Slot::Running(waker) => {
                 *slot = Slot::Done(done);
+                done_now.store(true, Ordering::Release);
                 drop(slot);
                 waker.into_iter().for_each(Waker::wake);
             }
@@ -51,10 +58,29 @@ pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
         .name("junctura beside".to_owned())
         .spawn(work)
         .map_err(|error| Error::new(Code::LimitExceeded, "thread", error.to_string()))?;
-    Ok(Beside { slot, undo })
+    Ok(Beside { slot, is_done, undo })
 }
 
 impl<T> Beside<T> {
+    /// That the thread has made it.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        Awaiting(What::Raised(Arc::clone(&self.is_done)))
+    }
+
+    /// Wakes this when the thread has made it, in place of what was to be woken before.
+    pub(crate) fn wake_when_done(&self, waker: Waker) {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = match &mut *slot {
+            Slot::Running(woken) => woken.replace(waker),
+            Slot::Done(_) | Slot::Left => Some(waker),
+        };
+        let is_done = matches!(*slot, Slot::Done(_));
+        drop(slot);
+        if is_done {
+            replaced.into_iter().for_each(Waker::wake);
+        }
+    }
+
     /// What the thread has made; blocks until then. `None`: not by the deadline.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
         let waker = Arc::new(WaitingThread(thread::current())).into();

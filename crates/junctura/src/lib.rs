@@ -109,7 +109,6 @@ pub mod aio;
 mod archiver;
 mod array;
 mod awaiting;
-#[cfg(feature = "async")]
 mod beside;
 #[doc(hidden)]
 pub mod binding;

@@ -194,7 +194,11 @@ impl Connection {
             let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
             (!ready.is_empty()).then_some(ready)
         };
-        let (mut state, found) = self.wait_keeping(self.lock()?, Wait::letters_until(&requests, deadline), ready);
+        let what = Wait {
+            for_slots: on.iter().any(Awaiting::is_for_slots),
+            ..Wait::letters_until(&requests, deadline)
+        };
+        let (mut state, found) = self.wait_keeping(self.lock()?, what, ready);
         match found?.or_else(|| ready(&mut state)) {
             Some(ready) => Ok(ready),
             None => Err(Error::new(Code::Timeout, "wait", "nothing came in time")),

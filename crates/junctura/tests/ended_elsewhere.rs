@@ -1,11 +1,8 @@
 //! One thread waits, and another ends what it waits for: the wait ends, and nothing else waits for it.
 
-#[path = "common/asleep.rs"]
-mod asleep;
-
 use std::thread;
 
-use asleep::spawn_until_asleep;
+use crate::asleep::spawn_until_asleep;
 use junctura::{Awaited, BundleOptions, Code, Item, Pool, Result};
 
 const NOTHING: [(&str, &str); 0] = [];

@@ -9,6 +9,8 @@
 mod aio;
 mod archiver;
 mod arrays;
+#[path = "common/asleep.rs"]
+mod asleep;
 mod behind;
 mod between;
 mod bundle;
@@ -16,6 +18,7 @@ mod durable;
 mod ended;
 mod ended_elsewhere;
 mod follow;
+mod fused;
 mod group;
 mod handover;
 mod hostile;

@@ -146,7 +146,6 @@ impl Mailbox {
     }
 
     /// The next letter, left where it is.
-    #[cfg(feature = "async")]
     pub(crate) fn peek(&self) -> Option<&Letter> {
         self.letters.front()
     }

@@ -71,7 +71,9 @@ pub(crate) struct State {
     pub(crate) sleepers: Vec<Sleeper>,
     pub(crate) tasks: WaitingTasks,
     /// Slots came free since sleepers were last woken.
-    pub(crate) freed: bool,
+    freed: bool,
+    /// How often slots have come free.
+    frees: u64,
     /// Why nothing works any more.
     pub(crate) ended: Option<Error>,
     /// Nothing can be sent any more, not even releases.
@@ -106,6 +108,7 @@ impl State {
             sleepers: Vec::new(),
             tasks: WaitingTasks::default(),
             freed: false,
+            frees: 0,
             ended: None,
             cut: false,
             held: 0,
@@ -144,7 +147,6 @@ impl State {
     }
 
     /// Whether something is to go for which the socket has no room.
-    #[cfg(feature = "async")]
     pub(crate) fn is_blocked(&self) -> bool {
         self.unsent() > 0 && self.waits_for_socket()
     }
@@ -230,7 +232,18 @@ impl State {
     /// A slot is the client's again.
     pub(crate) fn free_slot(&mut self, slot: SlotId) {
         self.segments.free(slot);
+        self.note_free_slots();
+    }
+
+    /// Slots have come free, or a segment of them has come.
+    pub(crate) fn note_free_slots(&mut self) {
         self.freed = true;
+        self.frees += 1;
+    }
+
+    /// How often slots have come free.
+    pub(crate) fn frees(&self) -> u64 {
+        self.frees
     }
 
     /// Returns leased segments that have been idle, now and then.

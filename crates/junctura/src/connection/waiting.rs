@@ -349,7 +349,7 @@ impl Connection {
     }
 
     /// Until when to wait in one piece.
-    fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
+    pub(super) fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
         if self.hook.is_none() {
             return deadline;
         }

@@ -67,8 +67,11 @@ impl BundleProgress {
         if let Some(completed) = self.wait(Some(Instant::now()))? {
             return Ok(Some(completed));
         }
-        let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(self.number));
-        armed.map(|()| None)
+        let (mut state, armed) = self.connection.arm_for(self.number)?;
+        // What another thread has read in between was calmed, too.
+        let settled = self.settled(&mut state);
+        drop(state);
+        armed.and(settled.transpose())
     }
 
     /// Blocks; `None`: the time is over.
@@ -183,7 +186,7 @@ impl Watched<Completed> for Arc<BundleProgress> {
     fn get(&mut self, ask: Ask) -> Result<Option<Completed>> {
         match ask {
             Ask::Wait(deadline) => self.wait(deadline),
-            Ask::Take | Ask::TakeQuickly => self.take_completed(),
+            Ask::Take | Ask::TakeQuickly | Ask::Glance => self.take_completed(),
         }
     }
 
