@@ -2,9 +2,9 @@
 
 mod driving;
 #[path = "common/runtime.rs"]
-mod runtime;
+pub(crate) mod runtime;
 #[path = "common/tasks.rs"]
-mod tasks;
+pub(crate) mod tasks;
 
 use std::future::Future;
 use std::pin::{Pin, pin};

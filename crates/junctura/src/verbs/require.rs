@@ -402,15 +402,13 @@ impl Requirement {
     /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
     ///
     /// # Errors
-    /// `Closed` where somebody retracted it.
+    /// `Closed` where somebody retracted it; `Disconnected`. Nothing comes after an error.
     pub fn try_gap(&mut self) -> Result<Option<Gap>> {
         if self.stream.is_over() {
             return Ok(None);
         }
-        match self.stream.try_next()? {
-            Some(letter) => self.gap(letter).map(Some),
-            None => Ok(None),
-        }
+        let letter = self.stream.try_next();
+        self.come(letter)
     }
 
     /// As [`Requirement::try_gap`], of what has been read.
@@ -419,10 +417,14 @@ impl Requirement {
         if self.stream.is_over() {
             return Err(Error::new(Code::Closed, self.selector(), "the requirement has ended"));
         }
-        match self.stream.take()? {
-            Some(letter) => self.gap(letter).map(Some),
-            None => Ok(None),
-        }
+        let letter = self.stream.take();
+        self.come(letter)
+    }
+
+    /// What has come. Nothing comes after an error.
+    fn come(&mut self, letter: Result<Option<Letter>>) -> Result<Option<Gap>> {
+        let gap = letter.and_then(|letter| letter.map(|letter| self.gap(letter)).transpose());
+        self.stream.fuse(gap)
     }
 
     #[cfg(feature = "async")]
