@@ -43,10 +43,13 @@ fn who_asks_without_waiting_learns_it_too() {
     let pool = Pool::connect(&server.address().to_string()).unwrap();
     let mut follow = pool.follow("").unwrap();
     let mut events = pool.subscribe("", &[]).unwrap();
+    // Each says it once.
+    let mut bounded = pool.follow("").unwrap();
+    let mut bounded_events = pool.subscribe("", &[]).unwrap();
     drop(server);
     let asked = [
-        until_it_fails(|| follow.next_within(Duration::ZERO).map(drop)),
-        until_it_fails(|| events.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| bounded.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| bounded_events.next_within(Duration::ZERO).map(drop)),
         until_it_fails(|| follow.try_next().map(drop)),
         until_it_fails(|| events.try_next().map(drop)),
     ];
