@@ -105,7 +105,7 @@ fn errors_come_once_with_the_answer() {
 fn what_came_and_was_not_taken_is_owed_again() {
     let pool = pool();
     let kept = answer(&pool, pool.begin_require("", RequireOptions::default()).unwrap()).unwrap();
-    let pending = kept.begin_demand("name=a", None).unwrap();
+    let pending = kept.begin_demand("name=a", DemandOptions::default()).unwrap();
     let options = OfferOptions {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
@@ -117,7 +117,7 @@ fn what_came_and_was_not_taken_is_owed_again() {
     .unwrap();
     // It lies here, and nobody has it in his hands.
     drop(pending);
-    assert_eq!(kept.demand("name=a", None).unwrap().len(), LARGE);
+    assert_eq!(kept.demand("name=a", DemandOptions::default()).unwrap().len(), LARGE);
 }
 
 #[test]
