@@ -185,7 +185,7 @@ impl Pool {
 }
 
 impl Connection {
-    fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
+    pub(crate) fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
         let requests = self.conversations(on)?;
         let deadline = earliest(on, timeout)?;
         let ready = |state: &mut State| {
