@@ -61,6 +61,18 @@ impl<'a> Wait<'a> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
+
+/// Where a waker panics, another thread goes on reading.
+struct OthersRead<'c>(&'c Connection);
+
+impl Drop for OthersRead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.relock().hand_on();
+        }
+    }
+}
+
 impl Connection {
     /// Waits until `take` finds what it looks for; `None`: the time is over. What is to go goes first.
     ///
@@ -265,13 +277,16 @@ impl Connection {
             Ok(ready) if ready.readable => incoming.receive(inbox),
             Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
-            // The time of the round is over, or a signal came: the hook is asked, once, without the lock.
+            // The time of the round is over, or a signal came: the hook is asked, once, by a thread that does not read any more. The hook
+            // may use the connection.
             Ok(_) | Err(_) => {
-                let asked = self.ask_hook();
+                drop(reader);
                 let mut state = self.relock();
                 state.led = false;
                 state.nudge();
-                return (state, asked);
+                drop(state);
+                let asked = self.ask_hook();
+                return (self.relock(), asked);
             }
         };
         let (state, sorted) = self.sort_out(came, inbox);
@@ -315,6 +330,7 @@ impl Connection {
         }
         let woken = std::mem::take(&mut state.mail.woken);
         drop(state);
+        let _others = OthersRead(self);
         // In a forked child they are its parent's.
         if !self.is_inherited() {
             woken.into_iter().for_each(Waker::wake);
