@@ -14,6 +14,8 @@ use std::time::Instant;
 use junctura_model::{Code, Error, Result};
 
 use crate::awaiting::{Awaiting, What};
+use crate::connection::state::forked;
+use crate::connection::{Connection, rouser};
 
 enum Slot<T> {
     Running(Option<Waker>),
@@ -67,8 +69,29 @@ impl<T> Beside<T> {
         Awaiting(What::Raised(Arc::clone(&self.is_done)))
     }
 
+    /// What the thread has made; blocks until the deadline. `None`: not by then, and all that wait on the connection are roused when
+    /// it is.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child, which does not have the thread; what the interrupt hook said.
+    pub(crate) fn wait_on(&mut self, connection: &Arc<Connection>, deadline: Option<Instant>) -> Result<Option<T>> {
+        loop {
+            if connection.is_inherited() {
+                return Err(forked());
+            }
+            if let Some(made) = self.wait(connection.round(deadline)) {
+                return Ok(Some(made));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                self.wake_when_done(rouser(connection));
+                return Ok(None);
+            }
+            connection.ask_hook()?;
+        }
+    }
+
     /// Wakes this when the thread has made it, in place of what was to be woken before.
-    pub(crate) fn wake_when_done(&self, waker: Waker) {
+    fn wake_when_done(&self, waker: Waker) {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = match &mut *slot {
             Slot::Running(woken) => woken.replace(waker),
@@ -82,7 +105,7 @@ impl<T> Beside<T> {
     }
 
     /// What the thread has made; blocks until then. `None`: not by the deadline.
-    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
         let waker = Arc::new(WaitingThread(thread::current())).into();
         let mut context = Context::from_waker(&waker);
         loop {

@@ -297,7 +297,7 @@ impl<T: Send + 'static> Pending<T> {
             Ask::Wait(deadline) => deadline,
             Ask::Take | Ask::TakeQuickly | Ask::Glance => Some(Instant::now()),
         };
-        let Some(made) = self.connection.await_beside(slow, deadline)? else {
+        let Some(made) = slow.wait_on(&self.connection, deadline)? else {
             return Ok(None);
         };
         self.slow = None;

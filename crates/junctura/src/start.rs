@@ -78,7 +78,9 @@ fn run(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Resu
     let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
     let mut command = Command::new(&program);
-    OF_THE_PROGRAM.iter().for_each(|name| _ = command.env_remove(name));
+    for name in OF_THE_PROGRAM {
+        command.env_remove(name);
+    }
     let mut server = command
         .args(before)
         .args(arguments(address, settings, schemas)?)

@@ -28,9 +28,7 @@ fn codes_while(end: impl Fn(&Pool, junctura::Bundle) + Sync) -> Vec<Code> {
             end(&pool, bundle);
             codes.push(waiter.join().unwrap());
             pool.offer([("name", "last")], b"last").unwrap();
-            reader
-                .into_iter()
-                .for_each(|reader| assert_eq!(reader.join().unwrap(), 4));
+            assert!(reader.is_none_or(|reader| reader.join().unwrap() == 4));
         });
     }
     codes

@@ -30,11 +30,11 @@ fn gives_one_error_and_then_nothing(name: &str, mut next: impl FnMut() -> Result
 }
 
 /// A pool whose server ends when the second part is dropped.
-fn pool(store: &Option<TempDir>) -> (Pool, Embedded) {
+fn pool(store: Option<&TempDir>) -> (Pool, Embedded) {
     let server = Server::start_embedded(ServerOptions::default()).unwrap();
-    let mut builder = Pool::builder().url(&server.address().to_string()).schema("free");
+    let mut builder = Pool::builder().url(server.address().to_string()).schema("free");
     if let Some(store) = store {
-        builder = builder.store(&store.path().join("store").display().to_string());
+        builder = builder.store(store.path().join("store").display().to_string());
     }
     let pool = builder.open().unwrap();
     for number in 0..2000 {
@@ -55,7 +55,7 @@ fn stores() -> [Option<TempDir>; 2] {
 #[test]
 fn a_stream_that_blocks() {
     for store in stores() {
-        let (pool, server) = pool(&store);
+        let (pool, server) = pool(store.as_ref());
         let mut follow = pool.follow("").unwrap();
         let mut bounded = pool.follow("").unwrap();
         let mut events = pool.subscribe("", &[]).unwrap();
@@ -78,7 +78,7 @@ fn a_stream_that_blocks() {
 #[test]
 fn a_stream_that_is_asked_without_waiting() {
     for store in stores() {
-        let (pool, server) = pool(&store);
+        let (pool, server) = pool(store.as_ref());
         let mut follow = pool.follow("").unwrap();
         let mut events = pool.subscribe("", &[]).unwrap();
         let mut requirement = pool.require("name=never").unwrap();
@@ -105,7 +105,7 @@ fn a_stream_that_is_asked_without_waiting() {
 #[test]
 fn a_stream_of_tasks() {
     for store in stores() {
-        let (pool, server) = pool(&store);
+        let (pool, server) = pool(store.as_ref());
         let runtime = one_thread();
         let (mut follow, mut events, mut pages) = runtime.block_on(async {
             (
@@ -129,7 +129,7 @@ fn a_stream_of_tasks() {
 
 #[test]
 fn a_stream_of_tasks_that_nothing_reads_for() {
-    let (pool, _server) = pool(&None);
+    let (pool, _server) = pool(None);
     let mut follow = pool.follow("name=never").unwrap();
     drop(pool.driver().unwrap());
     gives_one_error_and_then_nothing("follow", || {

@@ -89,8 +89,9 @@ impl Follow {
     /// # Errors
     /// Also `Timeout` where the thread needs longer than this.
     pub(crate) fn left_by_task(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        let connection = Arc::clone(self.connection());
         if let Some(errand) = &mut self.task.errand {
-            let done = errand.wait(deadline).ok_or_else(too_late)?;
+            let done = errand.wait_on(&connection, deadline)?.ok_or_else(too_late)?;
             self.task.errand = None;
             self.finish(done)?;
         }

@@ -9,7 +9,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::Connection;
-use crate::connection::{DriverState, TaskPlace};
+use crate::connection::{DriverState, TaskPlace, flush_beside};
 use crate::pending::{Pending, Quick};
 
 impl TaskPlace {
@@ -137,7 +137,7 @@ impl Connection {
             return false;
         };
         if is_blocked {
-            self.flush_beside();
+            flush_beside(self);
         }
         true
     }
@@ -148,7 +148,7 @@ impl Connection {
             .lock()
             .is_ok_and(|mut state| matches!(state.send(), Ok(false)) && state.is_blocked());
         if is_blocked {
-            self.flush_beside();
+            flush_beside(self);
         }
     }
 }

@@ -38,6 +38,13 @@ pub(crate) struct Sleeper {
     pub(crate) bell: Arc<Condvar>,
 }
 
+/// What the thread that reads waits for.
+#[derive(Debug, Default)]
+struct ReaderWaits {
+    requests: Vec<u64>,
+    for_slots: bool,
+}
+
 /// Whoever waits for memory takes it over, and leaves it behind if it is still not answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StandingLease {
@@ -65,9 +72,7 @@ pub(crate) struct State {
     pub(crate) watch: Option<Arc<Watch>>,
     /// A thread is reading the socket.
     pub(crate) led: bool,
-    /// What that thread waits for: these conversations, and slots.
-    led_for: Vec<u64>,
-    led_for_slots: bool,
+    led_for: ReaderWaits,
     pub(crate) sleepers: Vec<Sleeper>,
     pub(crate) tasks: WaitingTasks,
     /// Slots came free since sleepers were last woken.
@@ -103,8 +108,7 @@ impl State {
             spares: Vec::new(),
             watch: None,
             led: false,
-            led_for: Vec::new(),
-            led_for_slots: false,
+            led_for: ReaderWaits::default(),
             sleepers: Vec::new(),
             tasks: WaitingTasks::default(),
             freed: false,
@@ -316,9 +320,9 @@ impl State {
     /// A thread begins to read, and waits for this.
     pub(crate) fn lead(&mut self, what: &Wait<'_>) {
         self.led = true;
-        self.led_for.clear();
-        self.led_for.extend_from_slice(what.requests);
-        self.led_for_slots = what.for_slots;
+        self.led_for.requests.clear();
+        self.led_for.requests.extend_from_slice(what.requests);
+        self.led_for.for_slots = what.for_slots;
     }
 
     /// Has the thread that reads, if there is one, look again. It sleeps in the system: an answer wakes it. Waits for nothing.
@@ -340,7 +344,7 @@ impl State {
                 sleeper.bell.notify_one();
             }
         }
-        if self.led_for.contains(&conversation) {
+        if self.led_for.requests.contains(&conversation) {
             self.interrupt_reader();
         }
     }
@@ -349,7 +353,7 @@ impl State {
     pub(crate) fn rouse_for_slots(&mut self) {
         self.wake_concerned();
         self.nudge();
-        if self.led_for_slots {
+        if self.led_for.for_slots {
             self.interrupt_reader();
         }
     }

@@ -11,14 +11,13 @@
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
-use std::time::Instant;
 
 use junctura_model::Result;
 
 use super::{Connection, Guard};
 use crate::awaiting::Awaiting;
-use crate::beside::{Beside, beside};
-use crate::connection::state::{State, forked};
+use crate::beside::beside;
+use crate::connection::state::State;
 use crate::pending::Pending;
 
 /// The wakers that wait for one thing, by the numbers of their places.
@@ -146,82 +145,58 @@ pub(crate) fn end_by(connection: &Connection, end: Pending<()>) {
 /// Has all that wait on a connection look again, once a thread has made something.
 struct Rouse(Weak<Connection>);
 
+/// What has all that wait on a connection look again.
+pub(crate) fn rouser(connection: &Arc<Connection>) -> Waker {
+    Arc::new(Rouse(Arc::downgrade(connection))).into()
+}
+
 impl Wake for Rouse {
     fn wake(self: Arc<Self>) {
-        if let Some(connection) = self.0.upgrade() {
-            connection.rouse_all();
+        if let Some(connection) = self.0.upgrade()
+            && let Ok(mut state) = connection.lock()
+        {
+            state.rouse_all();
+            drop(connection.wake_tasks(state));
         }
     }
 }
 
 impl Connection {
-    /// Has all that wait look again.
-    pub(crate) fn rouse_all(&self) {
-        if let Ok(mut state) = self.lock() {
-            state.rouse_all();
-            drop(self.wake_tasks(state));
-        }
-    }
-
-    /// What a thread has made; blocks until the deadline at most. `None`: not by then, and all that wait are roused when it is.
-    ///
-    /// # Errors
-    /// `Closed` in a forked child, which does not have the thread; what the interrupt hook said.
-    pub(crate) fn await_beside<T>(
-        self: &Arc<Self>,
-        made: &mut Beside<T>,
-        deadline: Option<Instant>,
-    ) -> Result<Option<T>> {
-        loop {
-            if self.is_inherited() {
-                return Err(forked());
-            }
-            if let Some(made) = made.wait(self.round(deadline)) {
-                return Ok(Some(made));
-            }
-            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                made.wake_when_done(Arc::new(Rouse(Arc::downgrade(self))).into());
-                return Ok(None);
-            }
-            self.ask_hook()?;
-        }
-    }
-
     /// As [`Self::arm`], for one conversation. What the socket has no room for now is sent by a thread: the descriptor does not
     /// tell of room.
     pub(crate) fn arm_for(self: &Arc<Self>, conversation: u64) -> Result<(Guard<'_>, Result<()>)> {
         let mut state = self.lock()?;
         if state.watch.is_some() && state.is_blocked() {
             drop(state);
-            self.flush_beside();
+            flush_beside(self);
             state = self.lock()?;
         }
         Ok(self.arm(state, Some(conversation)))
     }
+}
 
-    /// The descriptor does not tell when a socket has room: one thread waits for that, for all.
-    pub(crate) fn flush_beside(self: &Arc<Self>) {
-        let ends = |connection: &Self| {
-            if let Ok(mut state) = connection.lock() {
-                state.tasks.is_flushing = false;
-                state.nudge();
-            }
-        };
-        let begun = self
-            .lock()
-            .map(|mut state| std::mem::replace(&mut state.tasks.is_flushing, true));
-        if begun != Ok(false) {
-            return;
+/// The descriptor does not tell when a socket has room: one thread waits for that, for all.
+pub(crate) fn flush_beside(connection: &Arc<Connection>) {
+    let ends = |connection: &Connection| {
+        if let Ok(mut state) = connection.lock() {
+            state.tasks.is_flushing = false;
+            state.nudge();
         }
-        let connection = Arc::clone(self);
-        let flush = move || {
-            // Why it failed is told by every answer.
-            let _ = connection.flush();
-            ends(&connection);
-        };
-        if beside(flush, drop).is_err() {
-            ends(self);
-        }
+    };
+    let begun = connection
+        .lock()
+        .map(|mut state| std::mem::replace(&mut state.tasks.is_flushing, true));
+    if begun != Ok(false) {
+        return;
+    }
+    let there = Arc::clone(connection);
+    let flush = move || {
+        // Why it failed is told by every answer.
+        let _ = there.flush();
+        ends(&there);
+    };
+    if beside(flush, drop).is_err() {
+        ends(connection);
     }
 }
 

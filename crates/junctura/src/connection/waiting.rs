@@ -365,7 +365,7 @@ impl Connection {
     }
 
     /// Until when to wait in one piece.
-    pub(super) fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
         if self.hook.is_none() {
             return deadline;
         }

@@ -1,7 +1,7 @@
 //! A thread that another one watches: whether it sleeps in the system.
 
 use std::sync::mpsc;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use rustix::thread::{Pid, gettid};
 
@@ -17,7 +17,7 @@ pub(crate) fn spawn_until_asleep<'scope, T: Send + 'scope>(
     });
     let thread = receiver.recv().unwrap();
     while !handle.is_finished() && !is_asleep(thread) {
-        thread::yield_now();
+        std::hint::spin_loop();
     }
     handle
 }

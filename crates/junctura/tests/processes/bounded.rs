@@ -42,7 +42,7 @@ impl Stopped {
             text.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
         };
         while std::fs::read_dir(&threads).unwrap().any(|thread| runs(thread.unwrap())) {
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
         Self(process)
     }
