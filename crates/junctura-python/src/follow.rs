@@ -186,7 +186,7 @@ impl Follow {
     /// The next item that the user wants to see; `None`: the follow has ended. Threads take turns; no wait holds the follow, so that
     /// any thread may close it.
     fn advance(&self, py: Python<'_>, within: Option<Duration>) -> PyResult<Option<Py<PyAny>>> {
-        let deadline = within.map(|time| Instant::now().checked_add(time));
+        let deadline = within.and_then(|time| Instant::now().checked_add(time));
         let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut inner = self.lock(py);
@@ -202,18 +202,20 @@ impl Follow {
                     }
                 }
                 None if is_over => return Ok(None),
-                None => self.wait(py, &awaiting, deadline)?,
+                None => self.wait(py, &awaiting, within.is_some(), deadline)?,
             }
         }
     }
 
-    /// Waits until there may be something; `deadline`: of a wait that has one, unless it is out of reach.
-    fn wait(&self, py: Python<'_>, awaiting: &Awaiting, deadline: Option<Option<Instant>>) -> PyResult<()> {
+    /// Waits until there may be something. The deadline of a limited wait may be out of reach.
+    fn wait(&self, py: Python<'_>, awaiting: &Awaiting, limited: bool, deadline: Option<Instant>) -> PyResult<()> {
         let wait_for = |timeout: Option<Duration>| py.detach(|| junctura::binding::wait_for(awaiting, timeout));
-        let waited = match deadline {
-            Some(deadline) => wait_for(deadline.map(|at| at.saturating_duration_since(Instant::now()))),
-            None if self.holdings.count() < self.window => wait_for(None),
-            None => match wait_for(Some(PATIENCE)) {
+        let waited = if limited {
+            wait_for(deadline.map(|at| at.saturating_duration_since(Instant::now())))
+        } else if self.holdings.count() < self.window {
+            wait_for(None)
+        } else {
+            match wait_for(Some(PATIENCE)) {
                 Err(error) if error.code() == Code::Timeout => {
                     if self.holdings.count() >= self.window {
                         self.warn(py)?;
@@ -221,7 +223,7 @@ impl Follow {
                     wait_for(None)
                 }
                 waited => waited,
-            },
+            }
         };
         or_ended(waited, "follow").or_raise(py)
     }
