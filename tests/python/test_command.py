@@ -96,3 +96,20 @@ def test_a_server_is_started_from_the_package(tmp_path: Path, monkeypatch: pytes
         pool.offer(b"payload", name="a")
         assert len(pool.list()) == 1
         pool.stop(timeout=0)
+
+
+def test_a_server_does_not_inherit_the_threads_of_the_program_that_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = tmp_path / "junctura"
+    starts.write_text(f'#!/bin/sh\nenv > "{tmp_path}/environment"\n')
+    starts.chmod(0o700)
+    monkeypatch.setenv("JUNCTURA_PROGRAM", str(starts))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("OF_THE_USER", "1")
+    # This one ends at once, as if another had been quicker.
+    with pytest.raises(junctura.Unavailable):
+        junctura.Pool(f"unix:{tmp_path}/pool", schema="free", start=True)
+    environment = (tmp_path / "environment").read_text().splitlines()
+    assert "OF_THE_USER=1" in environment
+    assert not [line for line in environment if line.startswith("OMP_NUM_THREADS=")]

@@ -41,6 +41,8 @@ WORK = {
     "an array of a field": (FIELD, "obj.to_xarray()"),
     "a dataset": (FIELD, "listing.to_xarray()"),
     "values of a dataset": (FIELD, "listing.to_xarray().load()"),
+    # The interrupt hook of a wait asks Python for signals every 0.2 s.
+    "waits": ("pass", "turns.release(3), pool.follow('name=none').next()"),
     "masked arrays": ("pass", f"pool.offer({MASKED}, name=f'{{threading.get_ident()}}-{{number}}')"),
 }
 # A child ends by itself; it has no such threads, whatever they were at.

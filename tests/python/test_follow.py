@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -306,3 +309,33 @@ def test_events_of_some_kinds(pool: junctura.Pool) -> None:
         pool.subscribe(kinds=["invented"])  # type: ignore[list-item]
     with pytest.raises(junctura.InvalidSelector):
         pool.subscribe("name=")
+
+
+@pytest.mark.parametrize("begin", [lambda pool: pool.follow(only_new=True), lambda pool: pool.subscribe()])
+def test_another_thread_may_close_what_one_waits_for(begin: Callable[[junctura.Pool], Any]) -> None:
+    with junctura.Pool(schema="free") as pool:
+        stream = begin(pool)
+        given: list[Any] = []
+        threads = [threading.Thread(target=lambda: given.append(stream.next())) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+            while Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rsplit(") ")[-1][0] != "S":
+                pass
+        stream.close()
+        for thread in threads:
+            thread.join()
+        assert given == [None, None]
+
+
+@pytest.mark.parametrize("begin", [lambda pool: pool.follow(), lambda pool: pool.subscribe()])
+def test_an_iterator_ends_with_its_first_error(begin: Callable[[junctura.Pool], Any]) -> None:
+    pool = junctura.Pool(schema="free")
+    stream = begin(pool)
+    pool.stop(timeout=0)
+    try:
+        last = list(stream)
+    except junctura.Error as error:
+        last = [error]
+    assert len(last) <= 1
+    assert list(stream) == []
+    assert stream.next(timeout=0) is None

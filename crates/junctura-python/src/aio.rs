@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use junctura::binding::{self, TaskPlace};
-use junctura::{Awaiting, EventKind, FollowOptions, Pending, WithdrawOptions};
+use junctura::{Awaiting, DemandOptions, EventKind, FollowOptions, Pending, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -543,9 +543,12 @@ impl Requirement {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Answer> {
         let requirement = self.get(py)?;
-        let timeout = read_timeout(py, timeout)?;
+        let options = DemandOptions {
+            timeout: read_timeout(py, timeout)?,
+            ..DemandOptions::default()
+        };
         Target::read(py, target, key, schema)?
-            .ask(py, |target| requirement.begin_demand(target, timeout))
+            .ask(py, |target| requirement.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }
 

@@ -391,9 +391,11 @@ impl Bundle {
                 None => bundle.seal().map(Some),
             })
         } else {
+            // Leaving it is what publishes nothing; threads that wait for it find that it was left. Without a server there is nothing to
+            // leave.
+            let _ = py.detach(|| bundle.leave());
             Ok(None)
         };
-        // Leaving it is what publishes nothing.
         drop_detached(bundle);
         if let Some(completed) = ended.or_raise(py)? {
             self.note(py, &completed);

@@ -38,19 +38,24 @@ pub(crate) struct Call(());
 impl Call {
     /// Begins a call. At the end of the program it does not return, unless this thread is the one that ends it.
     pub(crate) fn begin(py: Python<'_>) -> Self {
-        let outer = OWN.get();
-        OWN.set(outer + 1);
-        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
-        let call = Self(());
-        if is_ending() && outer == 0 && WAITS.get().is_none_or(|waits| waits.id() != thread::current().id()) {
-            drop(call);
+        Self::begin_unattached().unwrap_or_else(|| {
             py.detach(|| {
                 loop {
                     thread::park();
                 }
-            });
-        }
-        call
+            })
+        })
+    }
+
+    /// Begins a call from a thread that does not hold the interpreter, and must not ask for it at the end of the program: `None`
+    /// then, unless this thread is the one that ends it.
+    pub(crate) fn begin_unattached() -> Option<Self> {
+        let outer = OWN.get();
+        OWN.set(outer + 1);
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        let call = Self(());
+        let ends_here = || WAITS.get().is_some_and(|waits| waits.id() == thread::current().id());
+        (!is_ending() || outer > 0 || ends_here()).then_some(call)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Hearing what happens in a pool.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use junctura::{Awaited, Awaiting, EventKind, Pool, PoolEvent};
 use pyo3::prelude::*;
@@ -8,6 +9,7 @@ use pyo3::sync::MutexExt;
 
 use crate::described::Described;
 use crate::error::{OrRaise, invalid};
+use crate::follow::or_ended;
 use crate::interrupt::drop_detached;
 use crate::options::timeout as read_timeout;
 
@@ -103,6 +105,8 @@ impl Event {
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct Subscription {
     inner: Mutex<Option<junctura::Subscription>>,
+    /// Held by the thread that is given the next event.
+    turns: Mutex<()>,
 }
 
 impl Subscription {
@@ -117,6 +121,7 @@ impl Subscription {
     pub(crate) fn of(subscription: junctura::Subscription) -> Self {
         Self {
             inner: Mutex::new(Some(subscription)),
+            turns: Mutex::default(),
         }
     }
 
@@ -165,18 +170,25 @@ impl Subscription {
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
         let timeout = read_timeout(py, timeout)?;
-        let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let Some(events) = inner.as_mut() else { return Ok(None) };
-        let event = py.detach(|| match (events.try_next()?, timeout) {
-            (Some(event), _) => Ok(Some(event)),
-            (None, _) if events.is_over() => Ok(None),
-            (None, Some(time)) => events.next_within(time),
-            (None, None) => events.next_event(),
-        });
-        event.or_raise(py)?.map(|event| Event::new(py, event)).transpose()
+        let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
+        // Threads take turns; no wait holds the subscription, so that any thread may close it.
+        let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            let Some(events) = inner.as_mut() else { return Ok(None) };
+            let event = events.try_next().or_raise(py)?;
+            let (is_over, awaiting) = (events.is_over(), events.awaiting());
+            drop(inner);
+            if event.is_some() || is_over {
+                return event.map(|event| Event::new(py, event)).transpose();
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let waited = py.detach(|| junctura::binding::wait_for(&awaiting, left));
+            or_ended(waited, "subscription").or_raise(py)?;
+        }
     }
 
-    /// Ends it.
+    /// Ends it, also while another thread waits for its next event, which then gets None.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py) {
             Some(subscription) => py.detach(|| subscription.stop()).or_raise(py),

@@ -41,6 +41,8 @@ pub(crate) struct Arguments<'a> {
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct Follow {
     inner: Mutex<Option<junctura::Follow>>,
+    /// Held by the thread that is given the next item.
+    turns: Mutex<()>,
     pub(crate) errand: Out,
     holdings: Holdings,
     window: usize,
@@ -133,6 +135,7 @@ impl Follow {
             snapshot: follow.snapshot_sequence(),
             window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
+            turns: Mutex::default(),
             errand: Mutex::new(None),
             holdings: Holdings::default(),
             shown,
@@ -180,54 +183,49 @@ impl Follow {
         self.lock(py).as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
     }
 
-    /// The next item that the user wants to see; `None`: the follow has ended.
+    /// The next item that the user wants to see; `None`: the follow has ended. Threads take turns; no wait holds the follow, so that
+    /// any thread may close it.
     fn advance(&self, py: Python<'_>, within: Option<Duration>) -> PyResult<Option<Py<PyAny>>> {
         let deadline = within.and_then(|time| Instant::now().checked_add(time));
-        let mut inner = self.lock(py);
-        let Some(follow) = inner.as_mut() else { return Ok(None) };
+        let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         loop {
+            let mut inner = self.lock(py);
+            let Some(follow) = inner.as_mut() else { return Ok(None) };
             // Most objects have come already: they cost no switch of threads.
-            let item = match follow.try_next().or_raise(py)? {
-                Some(item) => item,
-                None if follow.is_over() => return Ok(None),
-                None => match self.wait(py, follow, within.is_some(), deadline)? {
-                    Some(item) => item,
-                    None => return Ok(None),
-                },
-            };
-            if let Some(shown) = self.show(py, item)? {
-                return Ok(Some(shown));
+            let item = follow.try_next().or_raise(py)?;
+            let (is_over, awaiting) = (follow.is_over(), follow.awaiting());
+            drop(inner);
+            match item {
+                Some(item) => {
+                    if let Some(shown) = self.show(py, item)? {
+                        return Ok(Some(shown));
+                    }
+                }
+                None if is_over => return Ok(None),
+                None => self.wait(py, &awaiting, within.is_some(), deadline)?,
             }
         }
     }
 
-    fn wait(
-        &self,
-        py: Python<'_>,
-        follow: &mut junctura::Follow,
-        limited: bool,
-        deadline: Option<Instant>,
-    ) -> PyResult<Option<Item>> {
-        if limited {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let item = py.detach(|| match left {
-                Some(left) => follow.next_within(left),
-                None => follow.next_item(),
-            });
-            return item.or_raise(py);
-        }
-        if self.holdings.count() < self.window {
-            return py.detach(|| follow.next_item()).or_raise(py);
-        }
-        match py.detach(|| follow.next_within(PATIENCE)) {
-            Err(error) if error.code() == Code::Timeout => {
-                if self.holdings.count() >= self.window {
-                    self.warn(py)?;
+    /// Waits until there may be something. The deadline of a limited wait may be out of reach.
+    fn wait(&self, py: Python<'_>, awaiting: &Awaiting, limited: bool, deadline: Option<Instant>) -> PyResult<()> {
+        let wait_for = |timeout: Option<Duration>| py.detach(|| junctura::binding::wait_for(awaiting, timeout));
+        let waited = if limited {
+            wait_for(deadline.map(|at| at.saturating_duration_since(Instant::now())))
+        } else if self.holdings.count() < self.window {
+            wait_for(None)
+        } else {
+            match wait_for(Some(PATIENCE)) {
+                Err(error) if error.code() == Code::Timeout => {
+                    if self.holdings.count() >= self.window {
+                        self.warn(py)?;
+                    }
+                    wait_for(None)
                 }
-                py.detach(|| follow.next_item()).or_raise(py)
+                waited => waited,
             }
-            other => other.or_raise(py),
-        }
+        };
+        or_ended(waited, "follow").or_raise(py)
     }
 
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
@@ -259,6 +257,17 @@ impl Follow {
                 Some(gap.into_any())
             }
         })
+    }
+}
+
+/// What a wait came to. Where the connection has ended, the stream itself says so, after what has come before.
+pub(crate) fn or_ended(waited: junctura::Result<()>, what: &str) -> junctura::Result<()> {
+    match waited {
+        Err(error) if matches!(error.code(), Code::Disconnected | Code::Closed) => Ok(()),
+        Err(error) if error.code() == Code::Timeout => {
+            Err(junctura::Error::new(Code::Timeout, what, "nothing came in time"))
+        }
+        waited => waited,
     }
 }
 
@@ -341,9 +350,11 @@ impl Follow {
         self.holdings.count()
     }
 
-    /// Ends it. Objects that it gave stay held until they are released.
+    /// Ends it, also while another thread waits for its next object, which then gets None. Objects that it gave stay held until they
+    /// are released.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match self.lock(py).take() {
+        let follow = self.lock(py).take();
+        match follow {
             Some(follow) => py.detach(|| follow.stop()).or_raise(py),
             None => Ok(()),
         }
@@ -362,7 +373,8 @@ impl Follow {
     }
 
     fn __exit__(&self, py: Python<'_>, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
-        drop_detached(self.lock(py).take());
+        let follow = self.lock(py).take();
+        drop_detached(follow);
     }
 
     fn __repr__(&self) -> String {

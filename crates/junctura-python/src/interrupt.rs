@@ -6,6 +6,8 @@ use std::mem;
 use junctura::{Code, Error, Result};
 use pyo3::prelude::*;
 
+use crate::ending::Call;
+
 thread_local! {
     /// What Python's signal handler raised in this thread's wait.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -13,7 +15,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Handles signals that have come; an error when a handler raised something, until that was taken.
+/// Handles signals that have come; an error when a handler raised something, until that was taken. At the end of the program
+/// only the thread that ends it asks Python.
 #[allow(
     clippy::redundant_closure_for_method_calls,
     reason = "the method is not general enough in its lifetime"
@@ -23,6 +26,7 @@ pub(crate) fn check() -> Result<()> {
         return Ok(());
     }
     if !RAISED.with_borrow(Option::is_some)
+        && let Some(_call) = Call::begin_unattached()
         && let Some(Err(raised)) = Python::try_attach(|py| py.check_signals())
     {
         RAISED.set(Some(raised));

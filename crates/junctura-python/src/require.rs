@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use junctura::{FollowOptions, OnFull, RequireOptions, Versions};
+use junctura::{DemandOptions, FollowOptions, OnFull, RequireOptions, Versions};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
@@ -120,9 +120,12 @@ impl Requirement {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object> {
         let requirement = self.get(py)?;
-        let timeout = read_timeout(py, timeout)?;
+        let options = DemandOptions {
+            timeout: read_timeout(py, timeout)?,
+            ..DemandOptions::default()
+        };
         Target::read(py, target, key, schema)?
-            .ask(py, |target| requirement.demand(target, timeout))
+            .ask(py, |target| requirement.demand(target, options))
             .map(|object| Object::new(object, None))
     }
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-#[cfg(feature = "store")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::connection::Connection;
 use crate::connection::state::State;
+use crate::verbs::bundle::BundleProgress;
 
 /// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
 /// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle),
@@ -39,9 +39,12 @@ pub struct Awaiting(pub(crate) What);
 pub(crate) enum What {
     Ready,
     Letters(Arc<Connection>, u64),
+    /// Whatever comes of a bundle, which several threads may take.
+    Bundle(Arc<BundleProgress>),
     Until(Instant),
-    /// Another thread raises it, and then has the server say something, so that whoever waits looks.
-    #[cfg(feature = "store")]
+    /// A slot, or the answer in a conversation: by how many slots had come free when there was none.
+    Memory(Arc<Connection>, u64, u64),
+    /// Another thread raises it, and then rouses all that wait.
     Raised(Arc<AtomicBool>),
     Never,
 }
@@ -63,12 +66,27 @@ impl Awaiting {
         Self(What::Letters(Arc::clone(connection), number))
     }
 
+    /// The conversation in which it comes.
+    pub(crate) fn conversation(&self) -> Option<(&Arc<Connection>, u64)> {
+        match &self.0 {
+            What::Letters(connection, number) | What::Memory(connection, number, _) => Some((connection, *number)),
+            What::Bundle(progress) => Some((progress.connection(), progress.number())),
+            _ => None,
+        }
+    }
+
+    /// Whether slots that come free concern it.
+    pub(crate) fn is_for_slots(&self) -> bool {
+        matches!(self.0, What::Memory(..))
+    }
+
     pub(crate) fn is_ready(&self, state: &State, now: Instant) -> bool {
         match &self.0 {
             What::Ready => true,
-            What::Letters(_, number) => state.mail.has_mail(*number),
+            What::Letters(_, number) => state.mail.is_due(*number),
+            What::Bundle(progress) => progress.is_due(state),
             What::Until(at) => *at <= now,
-            #[cfg(feature = "store")]
+            What::Memory(_, number, frees) => state.frees() != *frees || state.mail.is_due(*number),
             What::Raised(flag) => flag.load(Ordering::Acquire),
             What::Never => false,
         }
@@ -80,8 +98,9 @@ impl fmt::Debug for Awaiting {
         match &self.0 {
             What::Ready => f.write_str("Awaiting(nothing)"),
             What::Letters(_, number) => write!(f, "Awaiting(conversation {number})"),
+            What::Bundle(progress) => write!(f, "Awaiting(bundle {})", progress.number()),
             What::Until(at) => write!(f, "Awaiting({at:?})"),
-            #[cfg(feature = "store")]
+            What::Memory(_, number, _) => write!(f, "Awaiting(memory, or conversation {number})"),
             What::Raised(_) => f.write_str("Awaiting(another thread)"),
             What::Never => f.write_str("Awaiting(what does not come)"),
         }

@@ -5,7 +5,7 @@
 //! ```
 
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use junctura_model::{IntoGiven, Result};
 
@@ -42,6 +42,18 @@ pub fn ready(pool: &Pool, on: &[Awaiting]) -> Result<Vec<usize>> {
     let now = Instant::now();
     let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(&state, now));
     Ok(ready.map(|(index, _)| index).collect())
+}
+
+/// Blocks until something has come for `on`, or it has ended; at most until `timeout`. What it was made from is not borrowed: another
+/// thread may end it meanwhile, and that ends the wait.
+///
+/// # Errors
+/// As [`Pool::wait`].
+pub fn wait_for(on: &Awaiting, timeout: Option<Duration>) -> Result<()> {
+    match on.conversation() {
+        Some((connection, _)) => connection.wait_for_any(std::slice::from_ref(on), timeout).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Wakes, once, when something has been read for `on`. What was read before is found by asking after this.

@@ -109,6 +109,7 @@ pub mod aio;
 mod archiver;
 mod array;
 mod awaiting;
+mod beside;
 #[doc(hidden)]
 pub mod binding;
 mod builder;

@@ -25,9 +25,8 @@ use junctura_wire::Request;
 use self::memory::MemoryRequest;
 pub(crate) use self::steps::{Ask, Watched};
 use self::steps::{Steps, Work};
-#[cfg(feature = "async")]
-use crate::aio::Beside;
 use crate::awaiting::{Awaited, Awaiting};
+use crate::beside::{Beside, beside};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
 use crate::connection::in_flight::{Letter, Mailbox, Talk};
@@ -92,7 +91,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// /// A loop of one's own: it waits for the pool's descriptor, and takes what has come.
-/// fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
+/// fn answer<T: Send + 'static>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
 ///     let descriptor = pool.descriptor()?;
 ///     loop {
 ///         if let Some(answer) = pending.try_take()? {
@@ -132,18 +131,15 @@ pub struct Pending<T> {
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
     /// A thread makes the answer, since that takes long.
-    #[cfg(feature = "async")]
     pub(crate) slow: Option<Beside<SlowAnswer<T>>>,
 }
 
 /// An answer that a thread has made. It is undone unless somebody takes it.
-#[cfg(feature = "async")]
 pub(crate) struct SlowAnswer<T> {
     answer: Option<Result<Option<T>>>,
     undo: fn(T),
 }
 
-#[cfg(feature = "async")]
 impl<T> SlowAnswer<T> {
     pub(crate) fn take(mut self) -> Result<T> {
         let answer = self.answer.take().transpose()?.flatten();
@@ -151,7 +147,6 @@ impl<T> SlowAnswer<T> {
     }
 }
 
-#[cfg(feature = "async")]
 impl<T> Drop for SlowAnswer<T> {
     fn drop(&mut self) {
         if let Some(Ok(Some(answer))) = self.answer.take() {
@@ -190,16 +185,19 @@ struct Question<T> {
     forgives: Option<Code>,
     finish: Finish<T>,
     /// What becomes of an answer that nobody waits for any more.
-    #[cfg_attr(
-        not(feature = "async"),
-        allow(dead_code, reason = "threads make answers for tasks alone")
-    )]
     undo: fn(T),
 }
 
-impl<T> Pending<T> {
+/// What has come of a question.
+enum Come {
+    Said(Said),
+    /// It has come, and is long in the making.
+    Slow,
+}
+
+impl<T: Send + 'static> Pending<T> {
     /// Blocks until the answer has come, and returns it. A request with a timeout of its own, such as a demand, is answered
-    /// when that is over.
+    /// when that is over. What takes long (a disk, a checksum, the copy of an array) is done in this thread.
     ///
     /// # Errors
     /// Those of the request; `NotFound` where the answer was taken already; `Disconnected` or `Closed` when there is no server
@@ -210,27 +208,32 @@ impl<T> Pending<T> {
     }
 
     /// As [`Pending::wait`], for at most this time. `None`: the answer has not come in time, and may still come; or it was
-    /// taken already.
+    /// taken already. What takes long is done by a thread of its own, which goes on when the time is over.
     ///
     /// # Errors
-    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` when the system
+    /// gives no thread.
     pub fn wait_within(&mut self, timeout: Duration) -> Result<Option<T>> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// The answer, if it has come. Reads what has come, and does not wait for the server. `None`: not yet, or it was taken already.
+    /// The answer, if it has come. Reads what has come, and does not block: not for the server, for room in a socket, or for a disk.
+    /// `None`: not yet, or it was taken already. What takes long is done by a thread of its own, begun by the first call that
+    /// finds it.
     ///
     /// # Errors
-    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more.
+    /// As [`Pending::wait_within`].
     pub fn try_take(&mut self) -> Result<Option<T>> {
         let answer = self.wait_until(Some(Instant::now()))?;
-        if answer.is_none()
-            && let Some(number) = self.number()
-        {
-            let (_state, armed) = self.connection.arm(self.connection.lock()?, Some(number));
-            armed?;
+        if answer.is_some() || self.is_taken() {
+            return Ok(answer);
         }
-        Ok(answer)
+        // Without a conversation, the descriptor still has to be calmed.
+        let (state, armed) = self.connection.arm_for(self.number().unwrap_or_default())?;
+        drop(state);
+        armed?;
+        // What was made, or came free, in between was calmed, too.
+        self.get(Ask::Glance)
     }
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
@@ -238,24 +241,24 @@ impl<T> Pending<T> {
     }
 
     fn get(&mut self, mut ask: Ask) -> Result<Option<T>> {
-        #[cfg(feature = "async")]
-        if self.slow.is_some() {
-            return self.take_made(ask);
-        }
         loop {
+            if self.slow.is_some() {
+                return self.take_made(ask);
+            }
             match &mut self.source {
                 PendingSource::Taken => return Ok(None),
                 PendingSource::Conversation(question) => {
                     let number = question.number;
-                    return match self.said(number, ask)? {
-                        Some(said) => self.accept(said).map(Some),
-                        None => Ok(None),
-                    };
+                    match self.come(number, ask)? {
+                        Some(Come::Said(said)) => return self.accept(said).map(Some),
+                        Some(Come::Slow) => self.make_beside()?,
+                        None => return Ok(None),
+                    }
                 }
                 PendingSource::Memory(memory, _) => {
                     let got = match ask {
                         Ask::Wait(deadline) => memory.wait(&self.connection, deadline),
-                        Ask::Take | Ask::TakeQuickly => memory.take(&self.connection),
+                        Ask::Take | Ask::TakeQuickly | Ask::Glance => memory.take(&self.connection),
                     };
                     return self.remember(got);
                 }
@@ -273,10 +276,60 @@ impl<T> Pending<T> {
                     Err(error) => return Err(self.failed(error)),
                 },
                 PendingSource::Work(_) if matches!(ask, Ask::TakeQuickly) => return Ok(None),
+                PendingSource::Work(_) if ask.is_bounded() => self.make_beside()?,
                 PendingSource::Work(_) | PendingSource::Known(_) => return self.take_own().map(Some),
             }
             ask = ask.after_step();
         }
+    }
+
+    /// Has a thread make the answer. All that wait are roused when it is made.
+    pub(crate) fn make_beside(&mut self) -> Result<()> {
+        let slow = self.split_off();
+        self.slow = Some(beside(move || slow.take_slowly(), drop)?);
+        Ok(())
+    }
+
+    /// The answer that a thread makes.
+    fn take_made(&mut self, ask: Ask) -> Result<Option<T>> {
+        let Some(slow) = &mut self.slow else { return Ok(None) };
+        let deadline = match ask {
+            Ask::Wait(deadline) => deadline,
+            Ask::Take | Ask::TakeQuickly | Ask::Glance => Some(Instant::now()),
+        };
+        let Some(made) = slow.wait_on(&self.connection, deadline)? else {
+            return Ok(None);
+        };
+        self.slow = None;
+        made.take().map(Some)
+    }
+
+    /// The answer, if it has been read; see [`crate::binding`].
+    pub(crate) fn take(&mut self) -> Result<Option<T>> {
+        self.get(Ask::Take)
+    }
+
+    /// As [`Pending::take`], in a thread for a caller that may have gone.
+    pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
+        let undo = match &self.source {
+            PendingSource::Conversation(question) => question.undo,
+            PendingSource::Work(work) => work.undo,
+            _ => drop,
+        };
+        let answer = Some(self.take());
+        SlowAnswer { answer, undo }
+    }
+}
+
+impl<T> Pending<T> {
+    fn is_taken(&self) -> bool {
+        self.slow.is_none() && matches!(self.source, PendingSource::Taken)
+    }
+
+    /// The request itself, for a thread; here it counts as taken.
+    pub(crate) fn split_off(&mut self) -> Self {
+        let source = self.take_source();
+        Self::new(&self.connection, source)
     }
 
     /// The request has failed, unless only the wait was interrupted.
@@ -300,19 +353,25 @@ impl<T> Pending<T> {
         std::mem::replace(&mut self.source, PendingSource::Taken)
     }
 
-    fn said(&self, number: u64, ask: Ask) -> Result<Option<Said>> {
+    fn come(&self, number: u64, ask: Ask) -> Result<Option<Come>> {
+        let take = |state: &mut State| {
+            let mailbox = state.mail.get(number)?;
+            if ask.is_bounded() && mailbox.peek().is_some_and(Letter::is_slow) {
+                return Some(Come::Slow);
+            }
+            Said::take(mailbox).map(Come::Said)
+        };
         let mut state = self.connection.lock()?;
         if let Ask::Wait(deadline) = ask {
             let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
-            let take = |state: &mut State| state.mail.get(number).and_then(Said::take);
             return self.connection.wait(state, what, take);
         }
-        let said = state.mail.get(number).and_then(Said::take);
-        if said.is_none() {
+        let come = take(&mut state);
+        if come.is_none() {
             state.stay_in_process()?;
             state.alive()?;
         }
-        Ok(said)
+        Ok(come)
     }
 
     /// The conversation in which something of it is to come.
@@ -321,13 +380,9 @@ impl<T> Pending<T> {
             PendingSource::Conversation(question) => Some(question.number),
             PendingSource::Memory(memory, _) => memory.lease_number(),
             PendingSource::Steps(steps) => steps.number(),
-            PendingSource::Work(_) | PendingSource::Watch(_) | PendingSource::Known(_) | PendingSource::Taken => None,
+            PendingSource::Watch(watched) => Some(watched.number()),
+            PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => None,
         }
-    }
-
-    /// The answer, if it has been read; see [`crate::binding`].
-    pub(crate) fn take(&mut self) -> Result<Option<T>> {
-        self.get(Ask::Take)
     }
 
     /// Memory that came, or why none comes, is taken once.
@@ -367,7 +422,7 @@ impl<T> Pending<T> {
 }
 
 #[cfg(feature = "async")]
-impl<T> Pending<T> {
+impl<T: Send + 'static> Pending<T> {
     /// As [`Pending::take`], unless making the answer takes long. `None`: not yet.
     pub(crate) fn take_quickly(&mut self) -> Option<Result<Quick<T>>> {
         if matches!(self.source, PendingSource::Taken) {
@@ -377,36 +432,6 @@ impl<T> Pending<T> {
             return Some(Ok(Quick::Slow));
         }
         self.take().transpose().map(|taken| taken.map(Quick::Taken))
-    }
-
-    /// The answer that a thread makes, since a task has polled this before.
-    fn take_made(&mut self, ask: Ask) -> Result<Option<T>> {
-        let deadline = match ask {
-            Ask::Wait(deadline) => deadline,
-            Ask::Take | Ask::TakeQuickly => Some(Instant::now()),
-        };
-        let Some(made) = self.slow.as_mut().and_then(|slow| slow.wait(deadline)) else {
-            return Ok(None);
-        };
-        self.slow = None;
-        made.take().map(Some)
-    }
-
-    /// The request itself, for a thread; here it counts as taken.
-    pub(crate) fn split_off(&mut self) -> Self {
-        let source = self.take_source();
-        Self::new(&self.connection, source)
-    }
-
-    /// As [`Pending::take`], in a thread for a task that may have gone.
-    pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
-        let undo = match &self.source {
-            PendingSource::Conversation(question) => question.undo,
-            PendingSource::Work(work) => work.undo,
-            _ => drop,
-        };
-        let answer = Some(self.take());
-        SlowAnswer { answer, undo }
     }
 
     /// Polls the steps before the last one.
@@ -439,7 +464,6 @@ impl<T> Pending<T> {
             source,
             #[cfg(feature = "async")]
             place: TaskPlace::default(),
-            #[cfg(feature = "async")]
             slow: None,
         }
     }
@@ -465,15 +489,16 @@ impl<T> Pending<T> {
 impl<T> Unpin for Pending<T> {}
 
 impl<T> Awaited for Pending<T> {
-    /// Memory counts as ready at any time: it comes in more than one way, and is asked for after every look.
     fn awaiting(&self) -> Awaiting {
+        if let Some(slow) = &self.slow {
+            return slow.awaiting();
+        }
         match &self.source {
             PendingSource::Conversation(question) => Awaiting::letters(&self.connection, question.number),
             PendingSource::Steps(steps) => steps.awaiting(),
             PendingSource::Watch(watched) => watched.awaiting(),
-            PendingSource::Memory(..) | PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => {
-                Awaiting::ready()
-            }
+            PendingSource::Memory(memory, _) => memory.awaiting(&self.connection),
+            PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => Awaiting::ready(),
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::builder::{ServerSettings, Source};
 
 /// The variable that names the program.
 const PROGRAM_VARIABLE: &str = "JUNCTURA_PROGRAM";
+/// What programs set for the libraries that they compute with. A server outlives the program that starts it, and serves others.
+const OF_THE_PROGRAM: [&str; 3] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"];
 /// How long a server that was started here goes on with nobody and nothing in it.
 const IDLE_TIME: &str = "10s";
 /// A server that ends itself just now makes the next one fail to start; it does not happen again and again.
@@ -75,7 +77,11 @@ fn take_turn(address: &Address) -> Result<File> {
 fn run(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Result<()> {
     let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
-    let mut server = Command::new(&program)
+    let mut command = Command::new(&program);
+    for name in OF_THE_PROGRAM {
+        command.env_remove(name);
+    }
+    let mut server = command
         .args(before)
         .args(arguments(address, settings, schemas)?)
         .stdin(Stdio::null())

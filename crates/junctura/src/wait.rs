@@ -185,7 +185,7 @@ impl Pool {
 }
 
 impl Connection {
-    fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
+    pub(crate) fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
         let requests = self.conversations(on)?;
         let deadline = earliest(on, timeout)?;
         let ready = |state: &mut State| {
@@ -194,7 +194,11 @@ impl Connection {
             let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
             (!ready.is_empty()).then_some(ready)
         };
-        let (mut state, found) = self.wait_keeping(self.lock()?, Wait::letters_until(&requests, deadline), ready);
+        let what = Wait {
+            for_slots: on.iter().any(Awaiting::is_for_slots),
+            ..Wait::letters_until(&requests, deadline)
+        };
+        let (mut state, found) = self.wait_keeping(self.lock()?, what, ready);
         match found?.or_else(|| ready(&mut state)) {
             Some(ready) => Ok(ready),
             None => Err(Error::new(Code::Timeout, "wait", "nothing came in time")),
@@ -204,7 +208,7 @@ impl Connection {
     fn conversations(self: &Arc<Self>, on: &[Awaiting]) -> Result<Vec<u64>> {
         let mut requests = Vec::new();
         for (place, one) in on.iter().enumerate() {
-            let What::Letters(connection, number) = &one.0 else {
+            let Some((connection, number)) = one.conversation() else {
                 continue;
             };
             if !Arc::ptr_eq(connection, self) {
@@ -215,7 +219,7 @@ impl Connection {
                     cause,
                 ));
             }
-            requests.push(*number);
+            requests.push(number);
         }
         Ok(requests)
     }

@@ -2,9 +2,9 @@
 
 mod driving;
 #[path = "common/runtime.rs"]
-mod runtime;
+pub(crate) mod runtime;
 #[path = "common/tasks.rs"]
-mod tasks;
+pub(crate) mod tasks;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -236,7 +236,7 @@ fn what_came_and_was_not_taken_is_owed_again() {
             ..OfferOptions::default()
         };
         {
-            let mut demand = pin!(kept.begin_demand("name=a", None).unwrap());
+            let mut demand = pin!(kept.begin_demand("name=a", DemandOptions::default()).unwrap());
             sleeps(demand.as_mut());
             pool.begin_offer([("name", "a")], &vec![1; LARGE], once)
                 .unwrap()
@@ -245,7 +245,14 @@ fn what_came_and_was_not_taken_is_owed_again() {
             // The server answers in order: it lies here, and nobody has it in his hands.
             pool.begin_sync().unwrap().await.unwrap();
         }
-        assert_eq!(kept.begin_demand("name=a", None).unwrap().await.unwrap().len(), LARGE);
+        assert_eq!(
+            kept.begin_demand("name=a", DemandOptions::default())
+                .unwrap()
+                .await
+                .unwrap()
+                .len(),
+            LARGE
+        );
     });
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use junctura::{
-    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Code, Error, EventKind, OfferOptions, Piece, Pool,
-    RequireOptions, Retention,
+    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Code, DemandOptions, Error, EventKind, OfferOptions,
+    Piece, Pool, RequireOptions, Retention,
 };
 use junctura_store::{Layout, Store};
 
@@ -108,7 +108,9 @@ fn what_the_store_has_already_is_said_to_lie_in_its_own_commit() {
         };
         let requirement = pool.require_with("", named).unwrap();
         pool.offer_with([("name", name)], b"payload", until_archived()).unwrap();
-        let object = requirement.demand(format!("name={name}").as_str(), None).unwrap();
+        let object = requirement
+            .demand(format!("name={name}").as_str(), DemandOptions::default())
+            .unwrap();
         let mut writer = store.writer().unwrap();
         let attributes = object.attributes();
         writer

@@ -40,7 +40,9 @@ fn archived(requirement: &Requirement, object: Object) {
 }
 
 fn next(requirement: &Requirement, name: &str) -> Object {
-    requirement.demand(format!("name={name}").as_str(), None).unwrap()
+    requirement
+        .demand(format!("name={name}").as_str(), DemandOptions::default())
+        .unwrap()
 }
 
 #[test]

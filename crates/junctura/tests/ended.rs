@@ -1,6 +1,8 @@
 //! What becomes of those who wait when the connection ends.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -43,10 +45,13 @@ fn who_asks_without_waiting_learns_it_too() {
     let pool = Pool::connect(&server.address().to_string()).unwrap();
     let mut follow = pool.follow("").unwrap();
     let mut events = pool.subscribe("", &[]).unwrap();
+    // Each says it once.
+    let mut bounded = pool.follow("").unwrap();
+    let mut bounded_events = pool.subscribe("", &[]).unwrap();
     drop(server);
     let asked = [
-        until_it_fails(|| follow.next_within(Duration::ZERO).map(drop)),
-        until_it_fails(|| events.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| bounded.next_within(Duration::ZERO).map(drop)),
+        until_it_fails(|| bounded_events.next_within(Duration::ZERO).map(drop)),
         until_it_fails(|| follow.try_next().map(drop)),
         until_it_fails(|| events.try_next().map(drop)),
     ];
@@ -100,4 +105,29 @@ fn an_interrupt_hook_ends_a_wait() {
         .unwrap();
     assert_eq!(pool.demand("param=t", None).unwrap_err().code(), Code::Interrupted);
     assert_eq!(pool.list("").unwrap().len(), 0);
+}
+
+#[test]
+fn an_interrupt_hook_may_use_the_pool_that_the_thread_waits_on() {
+    let server = Server::start_embedded(ServerOptions::default()).unwrap();
+    let shared = Arc::new(OnceLock::<Pool>::new());
+    let (of_hook, asked) = (Arc::clone(&shared), AtomicBool::new(false));
+    let hook = move || {
+        if let Some(pool) = of_hook.get()
+            && !asked.swap(true, Ordering::SeqCst)
+        {
+            pool.offer([("name", "hooked")], b"")?;
+            assert_eq!(pool.list("")?.len(), 1);
+        }
+        Ok(())
+    };
+    let url = server.address().to_string();
+    let pool = Pool::builder()
+        .url(&url)
+        .schema("free")
+        .on_interrupt(hook)
+        .open()
+        .unwrap();
+    shared.set(pool.clone()).unwrap();
+    assert_eq!(pool.demand("name=hooked", None).unwrap().len(), 0);
 }

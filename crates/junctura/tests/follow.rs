@@ -249,7 +249,20 @@ fn a_requirement_made_before_a_withdrawal_wins() {
             .code(),
         Code::Timeout
     );
-    let object = requirement.demand("name=a", None).unwrap();
+    for elsewhere in [
+        DemandOptions {
+            requirement: Some("other"),
+            ..DemandOptions::default()
+        },
+        DemandOptions {
+            incomplete: true,
+            ..DemandOptions::default()
+        },
+    ] {
+        let refused = requirement.demand("name=a", elsewhere).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+    }
+    let object = requirement.demand("name=a", DemandOptions::default()).unwrap();
     assert_eq!(name(&object), "a");
     drop(object);
     assert_eq!(

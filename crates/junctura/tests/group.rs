@@ -178,7 +178,11 @@ fn until_live_takes_what_is_left() {
     assert_eq!(by_its_handle.window(), 8);
     offer_all(&pool, "c");
     assert_eq!(name(&next(&mut by_its_handle)), "c");
-    let refused = standing.demand("name=c", Some(Duration::ZERO)).unwrap_err();
+    let at_once = DemandOptions {
+        timeout: Some(Duration::ZERO),
+        ..DemandOptions::default()
+    };
+    let refused = standing.demand("name=c", at_once).unwrap_err();
     assert_eq!(refused.code(), Code::Unsupported);
 }
 

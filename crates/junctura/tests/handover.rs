@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, EventKind, ListOptions, OfferOptions, Pool, Retention, Target, WithdrawOptions};
+use junctura::{Code, DemandOptions, EventKind, ListOptions, OfferOptions, Pool, Retention, Target, WithdrawOptions};
 
 fn pool() -> Pool {
     Pool::builder()
@@ -163,7 +163,17 @@ fn an_object_goes_when_its_time_is_over() {
     offer("soon", Duration::from_millis(1)).unwrap();
     let gone = |event: junctura::PoolEvent| event.object.unwrap().0.get("name").unwrap().to_owned();
     assert_eq!(gone(events.next_event().unwrap().unwrap()), "soon");
-    drop(requirement.demand("name=owed", NOW).unwrap());
+    drop(
+        requirement
+            .demand(
+                "name=owed",
+                DemandOptions {
+                    timeout: NOW,
+                    ..DemandOptions::default()
+                },
+            )
+            .unwrap(),
+    );
     assert_eq!(gone(events.next_event().unwrap().unwrap()), "owed");
     assert_eq!(
         pool.demand(Target::key(named("soon")), NOW).unwrap_err().code(),

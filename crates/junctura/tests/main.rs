@@ -9,12 +9,16 @@
 mod aio;
 mod archiver;
 mod arrays;
+#[path = "common/asleep.rs"]
+mod asleep;
 mod behind;
 mod between;
 mod bundle;
 mod durable;
 mod ended;
+mod ended_elsewhere;
 mod follow;
+mod fused;
 mod group;
 mod handover;
 mod hostile;

@@ -8,6 +8,9 @@ use junctura::{
     RequireOptions, Result, Retention, Target, WithdrawOptions, binding,
 };
 use junctura_transport::Interest;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::asleep::spawn_until_asleep;
 
 const LARGE: usize = 1 << 18;
 
@@ -29,7 +32,7 @@ fn until<T>(pool: &Pool, mut take: impl FnMut() -> Result<Option<T>>) -> Result<
     }
 }
 
-fn answer<T>(pool: &Pool, mut pending: Pending<T>) -> Result<T> {
+fn answer<T: Send + 'static>(pool: &Pool, mut pending: Pending<T>) -> Result<T> {
     until(pool, || pending.try_take())
 }
 
@@ -102,7 +105,7 @@ fn errors_come_once_with_the_answer() {
 fn what_came_and_was_not_taken_is_owed_again() {
     let pool = pool();
     let kept = answer(&pool, pool.begin_require("", RequireOptions::default()).unwrap()).unwrap();
-    let pending = kept.begin_demand("name=a", None).unwrap();
+    let pending = kept.begin_demand("name=a", DemandOptions::default()).unwrap();
     let options = OfferOptions {
         retention: Some(Retention::Released(1)),
         ..OfferOptions::default()
@@ -114,7 +117,7 @@ fn what_came_and_was_not_taken_is_owed_again() {
     .unwrap();
     // It lies here, and nobody has it in his hands.
     drop(pending);
-    assert_eq!(kept.demand("name=a", None).unwrap().len(), LARGE);
+    assert_eq!(kept.demand("name=a", DemandOptions::default()).unwrap().len(), LARGE);
 }
 
 #[test]
@@ -199,4 +202,81 @@ fn the_end_of_the_server_is_an_answer() {
     };
     assert_eq!(told.code(), Code::Disconnected);
     assert_eq!(pool.begin_stat().unwrap_err().code(), Code::Disconnected);
+}
+
+/// Whether the descriptor is readable now.
+fn is_readable(pool: &Pool) -> bool {
+    let descriptor = pool.descriptor().unwrap();
+    let mut readable = [PollFd::new(&descriptor, PollFlags::IN)];
+    poll(&mut readable, Some(&Timespec::default())).unwrap() > 0
+}
+
+#[test]
+fn a_loop_that_waits_for_a_bundle_sleeps_until_something_comes() {
+    let pool = pool();
+    let bundle = pool.bundle().unwrap();
+    let mut visible = bundle.begin_wait();
+    assert!(is_readable(&pool), "what came before is to be found");
+    assert!(visible.try_take().unwrap().is_none());
+    assert!(!is_readable(&pool));
+    assert!(bundle.completed().unwrap().is_none() && !is_readable(&pool));
+    bundle.seal().unwrap();
+    assert!(is_readable(&pool));
+    assert_eq!(visible.try_take().unwrap().unwrap().objects(), 0);
+}
+
+#[test]
+fn memory_is_waited_for_beside_others_until_some_comes_free() {
+    let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open().unwrap();
+    let first = pool.allocate(600_000).unwrap();
+    let mut second = pool.begin_allocate(600_000).unwrap();
+    assert!(second.try_take().unwrap().is_none());
+    assert_eq!(
+        pool.wait(&[&second], Some(Duration::ZERO)).unwrap_err().code(),
+        Code::Timeout
+    );
+    let _descriptor = pool.descriptor().unwrap();
+    assert!(second.try_take().unwrap().is_none() && !is_readable(&pool));
+    drop(first);
+    assert!(is_readable(&pool));
+    assert_eq!(pool.wait(&[&second], None).unwrap(), [0]);
+    assert_eq!(second.try_take().unwrap().unwrap().len(), 600_000);
+}
+
+#[test]
+fn memory_that_another_thread_frees_ends_a_wait_for_it() {
+    let pool = Pool::builder().schema("free").budget_bytes(1 << 20).open().unwrap();
+    let first = pool.allocate(600_000).unwrap();
+    let mut second = pool.begin_allocate(600_000).unwrap();
+    assert!(second.try_take().unwrap().is_none());
+    let awaiting = second.awaiting();
+    std::thread::scope(|scope| {
+        let waiter = spawn_until_asleep(scope, || pool.wait(&[&awaiting], None).unwrap());
+        drop(first);
+        assert_eq!(waiter.join().unwrap(), [0]);
+    });
+    assert_eq!(second.wait().unwrap().len(), 600_000);
+}
+
+#[test]
+fn an_answer_that_takes_long_is_made_by_a_thread_where_the_caller_must_not_block() {
+    const BYTES: usize = 32 << 20;
+    let pool = Pool::builder().schema("free").checked(true).open().unwrap();
+    pool.offer([("name", "a")], &vec![7; BYTES]).unwrap();
+    let demand = || pool.begin_demand("name=a", DemandOptions::default()).unwrap();
+
+    let mut beside_others = demand();
+    let object = loop {
+        assert_eq!(pool.wait(&[&beside_others], None).unwrap(), [0]);
+        if let Some(object) = beside_others.try_take().unwrap() {
+            break object;
+        }
+    };
+    assert_eq!(object.len(), BYTES);
+    assert!(beside_others.try_take().unwrap().is_none(), "it was taken");
+    assert_eq!(answer(&pool, demand()).unwrap().len(), BYTES);
+    assert_eq!(
+        demand().wait_within(Duration::from_mins(10)).unwrap().unwrap().len(),
+        BYTES
+    );
 }

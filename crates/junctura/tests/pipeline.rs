@@ -161,3 +161,22 @@ fn two_full_directions_do_not_block_each_other() {
         seen += usize::from(matches!(follow.next_item().unwrap(), Some(Item::Object(_))));
     }
 }
+
+#[test]
+fn acknowledgements_behind_one_at_which_the_program_panics_are_not_lost() {
+    let pool = pool();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let mut pipeline = pool.pipeline(64).unwrap().on_ack(move |ack| {
+        sender.send(ack.number).unwrap();
+        assert_ne!(ack.number, 1, "the program's own failure");
+    });
+    for name in ["a", "b", "c", "d"] {
+        pipeline.offer([("name", name)], b"").unwrap();
+    }
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pipeline.flush()));
+    assert!(panicked.is_err());
+    pipeline.flush().unwrap();
+    assert_eq!(pipeline.outstanding(), 0);
+    drop(pipeline);
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+}

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, Pool, Result};
+use junctura::{Code, DemandOptions, Pool, Result};
 use junctura_pool::Config;
 use junctura_pool::server::{Embedded, Server, ServerOptions};
 
@@ -56,7 +56,7 @@ fn what_was_promised_is_received_before_the_end() {
     assert_eq!(code(consumer.require("")), Code::Closed);
     assert_eq!(consumer.list("").unwrap().len(), 3);
     let mut held: Vec<_> = ["name=a", "name=b", "name=c"]
-        .map(|name| requirement.demand(name, None).unwrap())
+        .map(|name| requirement.demand(name, DemandOptions::default()).unwrap())
         .into();
     let last = held.pop().unwrap();
     drop(held);
@@ -141,7 +141,7 @@ fn a_stopper_can_drain_and_can_end_at_once() {
         if urgent {
             stopper.stop();
         } else {
-            drop(requirement.demand("name=a", None).unwrap());
+            drop(requirement.demand("name=a", DemandOptions::default()).unwrap());
             pool.flush().unwrap();
         }
         running.join().unwrap().unwrap();

@@ -51,13 +51,11 @@
 //! use one pool, beside threads that wait on it.
 
 mod array;
-mod beside;
 mod driver;
 mod opening;
 mod streams;
 mod tasks;
 mod writing;
 
-pub(crate) use beside::Beside;
 pub use driver::Driver;
 pub(crate) use streams::FollowTask;

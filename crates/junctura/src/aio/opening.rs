@@ -4,7 +4,7 @@ use std::future::Future;
 
 use junctura_model::Result;
 
-use super::beside::beside;
+use crate::beside::beside;
 use crate::{Pool, PoolBuilder};
 
 impl PoolBuilder {

@@ -2,16 +2,16 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use futures_core::Stream;
 use junctura_model::Result;
 
-use super::beside::{Beside, beside};
 use super::tasks::until;
 use crate::awaiting::Awaited;
+use crate::beside::{Beside, beside};
 use crate::connection::TaskPlace;
 use crate::verbs::follow::{Errand, Follow, Gap, Item, too_late};
 use crate::verbs::list::{Entry, Pages};
@@ -23,7 +23,7 @@ use crate::verbs::subscribe::{PoolEvent, Subscription};
 pub(crate) struct FollowTask {
     place: TaskPlace,
     /// What a thread does for the follow, until it comes back.
-    errand: Option<Beside<Option<Errand>>>,
+    errand: Option<Beside<Errand>>,
 }
 
 /// What a task finds in a follow.
@@ -61,12 +61,16 @@ impl Follow {
             ready!(self.poll_errand(cx))?;
             let mut place = std::mem::take(&mut self.task.place);
             let connection = Arc::clone(self.connection());
-            let polled = place.poll(&connection, cx, self, Awaited::awaiting, found);
+            let polled = place.poll(&connection, cx, self, Awaited::awaiting, |follow| found(follow).map(Ok));
             self.task.place = place;
-            match ready!(polled)? {
+            let found = self.fuse(ready!(polled))?;
+            match found? {
                 Found::Item(item) => return Poll::Ready(Ok(Some(item))),
                 Found::Over => return Poll::Ready(Ok(None)),
-                Found::Errand(errand) => self.send_out(errand)?,
+                Found::Errand(errand) => {
+                    let sent = self.send_out(errand);
+                    self.fuse(sent)?;
+                }
             }
         }
     }
@@ -77,7 +81,7 @@ impl Follow {
         };
         let done = ready!(Pin::new(errand).poll(cx));
         self.task.errand = None;
-        Poll::Ready(done.map_or(Ok(()), |errand| self.finish(errand)))
+        Poll::Ready(self.finish(done))
     }
 
     /// What a task has left when it was dropped: what a thread reads for the follow comes first.
@@ -85,10 +89,11 @@ impl Follow {
     /// # Errors
     /// Also `Timeout` where the thread needs longer than this.
     pub(crate) fn left_by_task(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        let connection = Arc::clone(self.connection());
         if let Some(errand) = &mut self.task.errand {
-            let done = errand.wait(deadline).ok_or_else(too_late)?;
+            let done = errand.wait_on(&connection, deadline)?.ok_or_else(too_late)?;
             self.task.errand = None;
-            done.map_or(Ok(()), |errand| self.finish(errand))?;
+            self.finish(done)?;
         }
         if !self.has_errands() {
             return Ok(None);
@@ -100,23 +105,12 @@ impl Follow {
         self.take_next()
     }
 
-    fn send_out(&mut self, errand: Errand) -> Result<()> {
-        let errand = Arc::new(Mutex::new(Some(errand)));
-        let take = |errand: &Mutex<Option<Errand>>| errand.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let sent = Arc::clone(&errand);
+    fn send_out(&mut self, mut errand: Errand) -> Result<()> {
         let run = move || {
-            let mut errand = take(&sent)?;
             errand.run();
-            Some(errand)
+            errand
         };
-        match beside(run, drop) {
-            Ok(beside) => self.task.errand = Some(beside),
-            // Without a thread it stays to be done.
-            Err(error) => {
-                take(&errand).map_or(Ok(()), |errand| self.finish(errand))?;
-                return Err(error);
-            }
-        }
+        self.task.errand = Some(beside(run, drop)?);
         Ok(())
     }
 }
@@ -170,7 +164,7 @@ impl Subscription {
         let (mut place, connection) = (std::mem::take(&mut self.place), Arc::clone(&self.connection));
         let polled = place.poll(&connection, cx, self, Awaited::awaiting, take);
         self.place = place;
-        polled
+        Poll::Ready(self.fuse(ready!(polled)))
     }
 }
 
@@ -241,7 +235,7 @@ impl Pages {
         let (mut place, connection) = (std::mem::take(&mut self.place), Arc::clone(&self.connection));
         let polled = place.poll(&connection, cx, self, Awaited::awaiting, take);
         self.place = place;
-        polled
+        Poll::Ready(self.fuse(ready!(polled)))
     }
 }
 

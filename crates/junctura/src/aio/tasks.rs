@@ -7,10 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use junctura_model::{Code, Error, Result};
 
-use super::beside::beside;
 use crate::awaiting::{Awaited, Awaiting};
 use crate::connection::Connection;
-use crate::connection::{DriverState, TaskPlace};
+use crate::connection::{DriverState, TaskPlace, flush_beside};
 use crate::pending::{Pending, Quick};
 
 impl TaskPlace {
@@ -73,10 +72,7 @@ impl<T: Send + 'static> Future for Pending<T> {
             match ready!(polled)? {
                 Quick::Taken(answer) => return Poll::Ready(Ok(answer)),
                 // A thread makes the answer; nobody waits for that any more once this is dropped.
-                Quick::Slow => {
-                    let slow = this.split_off();
-                    this.slow = Some(beside(move || slow.take_slowly(), drop)?);
-                }
+                Quick::Slow => this.make_beside()?,
             }
         }
     }
@@ -141,7 +137,7 @@ impl Connection {
             return false;
         };
         if is_blocked {
-            self.flush_beside();
+            flush_beside(self);
         }
         true
     }
@@ -152,32 +148,7 @@ impl Connection {
             .lock()
             .is_ok_and(|mut state| matches!(state.send(), Ok(false)) && state.is_blocked());
         if is_blocked {
-            self.flush_beside();
-        }
-    }
-
-    /// The descriptor does not tell when a socket has room: one thread waits for that, for all.
-    fn flush_beside(self: &Arc<Self>) {
-        let ends = |connection: &Self| {
-            if let Ok(mut state) = connection.lock() {
-                state.tasks.is_flushing = false;
-                state.nudge();
-            }
-        };
-        let begun = self
-            .lock()
-            .map(|mut state| std::mem::replace(&mut state.tasks.is_flushing, true));
-        if begun != Ok(false) {
-            return;
-        }
-        let connection = Arc::clone(self);
-        let flush = move || {
-            // Why it failed is told by every answer.
-            let _ = connection.flush();
-            ends(&connection);
-        };
-        if beside(flush, drop).is_err() {
-            ends(self);
+            flush_beside(self);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Offering pieces.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use junctura_layout::{Element, Layout};
@@ -99,13 +99,23 @@ struct Open {
 impl OpenArrays {
     /// The bundle of this path, if this connection has it open. Those that are complete are let go.
     fn find(&self, connection: &Arc<Connection>, path: &str) -> Option<Open> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|one| one.bundle.is_of(connection) && matches!(one.bundle.completed(), Ok(None)));
-        open.iter().find(|one| one.bundle.path() == Some(path)).cloned()
+        let goes_on = |one: &Open| one.bundle.is_of(connection) && matches!(one.bundle.completed(), Ok(None));
+        let (open, over): (Vec<_>, Vec<_>) = self.lock().clone().into_iter().partition(goes_on);
+        if !over.is_empty() {
+            let is_over = |one: &Open| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
+            self.lock().retain(|one| !is_over(one));
+        }
+        // The end of a bundle may wait for the server: no lock is held.
+        drop(over);
+        open.into_iter().find(|one| one.bundle.path() == Some(path))
     }
 
     fn keep(&self, open: Open) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(open);
+        self.lock().push(open);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -71,6 +71,7 @@ impl Connection {
     pub(crate) fn give_up(&self, number: u64, stop: Stop) {
         if let Ok(mut state) = self.lock() {
             state.abandon_now(number, stop);
+            state.rouse(number);
             drop(self.wake_tasks(state));
         }
     }
@@ -79,6 +80,7 @@ impl Connection {
     pub(crate) fn finished(&self, number: u64) {
         if let Ok(mut state) = self.lock() {
             state.mail.close(number);
+            state.rouse(number);
             // Releases that waited for their reader to come back wait in vain.
             let _ = state.send();
             drop(self.wake_tasks(state));
@@ -99,6 +101,7 @@ impl Connection {
             alive => alive.map(|()| None),
         };
         state.discard(unread.into_iter().chain(letters));
+        state.rouse(number);
         let sent = state.send();
         if stop.is_err() {
             self.settle(&mut state);
@@ -110,7 +113,7 @@ impl Connection {
 
     /// Sends what is batched, and waits until it has gone.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.push(self.lock()?).1
+        self.push(self.lock()?, None).1.map(drop)
     }
 
     /// Gives an object back; `more` says that its reader has others at hand already and will be back soon.
@@ -130,7 +133,7 @@ impl Connection {
     /// nothing but their release: what lies in their memory stays as it is.
     pub(crate) fn close(&self) {
         let Ok(state) = self.lock() else { return };
-        let (mut state, _sent) = self.push(state);
+        let (mut state, _sent) = self.push(state, None);
         if state.alive().is_err() {
             return;
         }

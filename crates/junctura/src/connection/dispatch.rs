@@ -176,7 +176,7 @@ fn segment(state: &mut State, request: u64, head: &SegmentHead, fd: Option<Owned
     }
     let letter = match added {
         Ok(()) => {
-            state.freed = true;
+            state.note_free_slots();
             Letter::Leased
         }
         Err(error) => {

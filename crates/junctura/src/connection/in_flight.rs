@@ -146,7 +146,6 @@ impl Mailbox {
     }
 
     /// The next letter, left where it is.
-    #[cfg(feature = "async")]
     pub(crate) fn peek(&self) -> Option<&Letter> {
         self.letters.front()
     }
@@ -234,9 +233,11 @@ impl Mail {
         mailbox.filter(|mailbox| mailbox.state != State::Vacant && request >= mailbox.first)
     }
 
-    /// Whether something lies in the mailbox.
-    pub(crate) fn has_mail(&self, request: u64) -> bool {
-        self.boxes.get(index(request)).is_some_and(Mailbox::has_mail)
+    /// Whether a wait for this conversation is over: something lies in the mailbox, or nothing comes there any more.
+    pub(crate) fn is_due(&self, conversation: u64) -> bool {
+        let mailbox = self.boxes.get(index(conversation));
+        let is_open = |mailbox: &&Mailbox| mailbox.state == State::Open && mailbox.first <= conversation;
+        mailbox.filter(is_open).is_none_or(Mailbox::has_mail)
     }
 
     /// Puts a letter where it belongs; gives it back when nobody waits for it.

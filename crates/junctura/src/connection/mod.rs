@@ -40,7 +40,9 @@ pub(crate) use conversation::unexpected;
 #[cfg(feature = "async")]
 pub(crate) use tasks::DriverState;
 pub use tasks::TaskPlace;
-pub(crate) use tasks::{TaskWakers, WaitingTasks, end_by};
+#[cfg(feature = "async")]
+pub(crate) use tasks::flush_beside;
+pub(crate) use tasks::{TaskWakers, WaitingTasks, end_by, rouser};
 pub(crate) use waiting::Wait;
 
 /// Asked when a wait is interrupted; an error ends the wait.

@@ -10,9 +10,9 @@ use junctura_transport::{Outbox, Outgoing, Sent, Watch};
 use junctura_wire::Request;
 use junctura_wire::fixed::{self, Holding};
 
-use crate::connection::WaitingTasks;
 use crate::connection::in_flight::{Letter, Mail, SlotId};
 use crate::connection::segments::Segments;
+use crate::connection::{Wait, WaitingTasks};
 use crate::object::Arrived;
 
 /// Releases that are sent at the latest when there are this many.
@@ -36,6 +36,13 @@ pub(crate) struct Sleeper {
     /// It waits until there is room for what it has to say.
     pub(crate) for_room: bool,
     pub(crate) bell: Arc<Condvar>,
+}
+
+/// What the thread that reads waits for.
+#[derive(Debug, Default)]
+struct ReaderWaits {
+    requests: Vec<u64>,
+    for_slots: bool,
 }
 
 /// Whoever waits for memory takes it over, and leaves it behind if it is still not answered.
@@ -65,10 +72,13 @@ pub(crate) struct State {
     pub(crate) watch: Option<Arc<Watch>>,
     /// A thread is reading the socket.
     pub(crate) led: bool,
+    led_for: ReaderWaits,
     pub(crate) sleepers: Vec<Sleeper>,
     pub(crate) tasks: WaitingTasks,
     /// Slots came free since sleepers were last woken.
-    pub(crate) freed: bool,
+    freed: bool,
+    /// How often slots have come free.
+    frees: u64,
     /// Why nothing works any more.
     pub(crate) ended: Option<Error>,
     /// Nothing can be sent any more, not even releases.
@@ -98,9 +108,11 @@ impl State {
             spares: Vec::new(),
             watch: None,
             led: false,
+            led_for: ReaderWaits::default(),
             sleepers: Vec::new(),
             tasks: WaitingTasks::default(),
             freed: false,
+            frees: 0,
             ended: None,
             cut: false,
             held: 0,
@@ -139,7 +151,6 @@ impl State {
     }
 
     /// Whether something is to go for which the socket has no room.
-    #[cfg(feature = "async")]
     pub(crate) fn is_blocked(&self) -> bool {
         self.unsent() > 0 && self.waits_for_socket()
     }
@@ -225,7 +236,18 @@ impl State {
     /// A slot is the client's again.
     pub(crate) fn free_slot(&mut self, slot: SlotId) {
         self.segments.free(slot);
+        self.note_free_slots();
+    }
+
+    /// Slots have come free, or a segment of them has come.
+    pub(crate) fn note_free_slots(&mut self) {
         self.freed = true;
+        self.frees += 1;
+    }
+
+    /// How often slots have come free.
+    pub(crate) fn frees(&self) -> u64 {
+        self.frees
     }
 
     /// Returns leased segments that have been idle, now and then.
@@ -292,14 +314,55 @@ impl State {
         self.ended.get_or_insert(error);
         self.wake_all();
         self.nudge();
+        self.interrupt_reader();
+    }
+
+    /// A thread begins to read, and waits for this.
+    pub(crate) fn lead(&mut self, what: &Wait<'_>) {
+        self.led = true;
+        self.led_for.requests.clear();
+        self.led_for.requests.extend_from_slice(what.requests);
+        self.led_for.for_slots = what.for_slots;
+    }
+
+    /// Has the thread that reads, if there is one, look again. It sleeps in the system: an answer wakes it. Waits for nothing.
+    fn interrupt_reader(&mut self) {
         if self.led {
-            // The reader sleeps in the system: an answer wakes it.
             let number = self.mail.next(0);
+            // Without a server it has ended.
             let _ = self
                 .outbox
                 .push(|out| Request::Stat.encode(number, out))
                 .and_then(|()| self.send());
         }
+    }
+
+    /// A conversation was ended on this side: has the threads that wait for it look again.
+    pub(crate) fn rouse(&mut self, conversation: u64) {
+        for sleeper in &self.sleepers {
+            if sleeper.requests.contains(&conversation) {
+                sleeper.bell.notify_one();
+            }
+        }
+        if self.led_for.requests.contains(&conversation) {
+            self.interrupt_reader();
+        }
+    }
+
+    /// Slots came free on this side: has all that wait for one look again.
+    pub(crate) fn rouse_for_slots(&mut self) {
+        self.wake_concerned();
+        self.nudge();
+        if self.led_for.for_slots {
+            self.interrupt_reader();
+        }
+    }
+
+    /// Has all that wait look again, whatever they wait for.
+    pub(crate) fn rouse_all(&mut self) {
+        self.wake_all();
+        self.nudge();
+        self.interrupt_reader();
     }
 
     /// Says goodbye once the pool is closed and nothing is held any more; whether it did.
@@ -340,8 +403,8 @@ impl State {
             return;
         }
         for sleeper in &self.sleepers {
-            let has_mail = sleeper.requests.iter().any(|&request| self.mail.has_mail(request));
-            if sleeper.for_room || has_mail || self.freed && sleeper.for_slots {
+            let is_due = sleeper.requests.iter().any(|&request| self.mail.is_due(request));
+            if sleeper.for_room || is_due || self.freed && sleeper.for_slots {
                 sleeper.bell.notify_one();
             }
         }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
 use junctura_wire::Request;
 
 use crate::awaiting::Awaiting;
@@ -21,6 +21,7 @@ pub(crate) struct Stream {
     number: u64,
     batch: VecDeque<Letter>,
     over: bool,
+    has_failed: bool,
 }
 
 impl Stream {
@@ -31,6 +32,7 @@ impl Stream {
             number,
             batch: VecDeque::new(),
             over: false,
+            has_failed: false,
         }
     }
 
@@ -58,43 +60,44 @@ impl Stream {
         self.over
     }
 
-    /// Another request has ended it: the server says nothing more.
-    pub(crate) fn was_ended(&mut self) {
-        if !self.over {
-            self.over = true;
-            self.batch.clear();
-            self.connection.finished(self.number);
-        }
-    }
-
     /// The next letter; `None` when the time is over.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
-        self.await_letter(deadline)?;
+        let awaited = self.await_letter(deadline);
+        self.fuse(awaited)?;
         Ok(self.pop())
     }
 
     /// A letter that has come.
     pub(crate) fn try_next(&mut self) -> Result<Option<Letter>> {
-        self.look_for_letter()?;
+        let looked = self.look_for_letter();
+        self.fuse(looked)?;
         Ok(self.pop())
     }
 
     /// Whether a letter is at hand, as [`Self::try_next`] would find it.
     pub(crate) fn has_come(&mut self) -> Result<bool> {
-        self.look_for_letter()?;
+        let looked = self.look_for_letter();
+        self.fuse(looked)?;
         Ok(!self.batch.is_empty())
     }
 
     /// What [`Self::next`] would give; it stays.
     pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&Letter>> {
         if !self.over {
-            self.await_letter(deadline)?;
+            let awaited = self.await_letter(deadline);
+            self.fuse(awaited)?;
         }
         Ok(self.batch.front())
     }
 
     /// What [`Self::take`] would give; it stays.
     pub(crate) fn look_at(&mut self) -> Result<Option<&Letter>> {
+        let looked = self.take_letters();
+        self.fuse(looked)?;
+        Ok(self.batch.front())
+    }
+
+    fn take_letters(&mut self) -> Result<()> {
         if self.batch.is_empty() && !self.over {
             let mut state = self.connection.lock()?;
             if !state.take_letters(self.number, &mut self.batch) {
@@ -102,7 +105,7 @@ impl Stream {
                 state.alive()?;
             }
         }
-        Ok(self.batch.front())
+        Ok(())
     }
 
     fn await_letter(&mut self, deadline: Option<Instant>) -> Result<()> {
@@ -131,7 +134,7 @@ impl Stream {
                 drop(state);
                 if !found {
                     looked?;
-                    let (mut state, armed) = self.connection.arm(self.connection.lock()?, Some(self.number));
+                    let (mut state, armed) = self.connection.arm_for(self.number)?;
                     // Another thread may have read it in between, and its nudge was calmed with the others.
                     if !state.take_letters(self.number, &mut self.batch) {
                         state.alive()?;
@@ -162,6 +165,22 @@ impl Stream {
             _ => {}
         }
         Some(letter)
+    }
+
+    /// Nothing comes after an error, unless only the wait has failed. Does not wait for the server's last word.
+    pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome
+            && !matches!(error.code(), Code::Timeout | Code::Interrupted)
+        {
+            self.has_failed = true;
+            drop(self.begin_stop());
+        }
+        outcome
+    }
+
+    /// Whether an error has ended it.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Sends a request that is part of the conversation and has no answer of its own.

@@ -9,11 +9,14 @@
 //! A waker carries no answer: the task takes it when it runs again. A task that is dropped in between has taken nothing.
 //! Threads that block pay nothing for this but a look at an empty list.
 
-use std::sync::Arc;
-use std::task::Waker;
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
 
-use crate::awaiting::{Awaiting, What};
-use crate::connection::Connection;
+use junctura_model::Result;
+
+use super::{Connection, Guard};
+use crate::awaiting::Awaiting;
+use crate::beside::beside;
 use crate::connection::state::State;
 use crate::pending::Pending;
 
@@ -55,7 +58,6 @@ pub(crate) struct WaitingTasks {
     #[cfg(feature = "async")]
     pub(crate) driver: DriverState,
     /// A thread waits until the socket has room.
-    #[cfg(feature = "async")]
     pub(crate) is_flushing: bool,
 }
 
@@ -91,10 +93,9 @@ struct EnteredPlace {
 impl TaskPlace {
     /// From now on the waker is woken, once, by what comes for `awaiting`. What has come before is found by asking after this.
     pub(crate) fn enter(&mut self, connection: &Arc<Connection>, awaiting: &Awaiting, waker: &Waker) {
-        let (connection, conversation) = match &awaiting.0 {
-            What::Letters(connection, number) => (connection, Some(*number)),
-            _ => (connection, None),
-        };
+        // Memory comes in more than one way.
+        let awaited = awaiting.conversation().filter(|_| !awaiting.is_for_slots());
+        let (connection, conversation) = awaited.map_or((connection, None), |(of, number)| (of, Some(number)));
         let is_here =
             |place: &EnteredPlace| place.conversation == conversation && Arc::ptr_eq(&place.connection, connection);
         if !self.0.as_ref().is_some_and(is_here) {
@@ -138,6 +139,64 @@ pub(crate) fn end_by(connection: &Connection, end: Pending<()>) {
     if !connection.lock().is_ok_and(|state| state.serves_tasks()) {
         // Why it failed concerns nothing that is still there.
         let _ = end.wait();
+    }
+}
+
+/// Has all that wait on a connection look again, once a thread has made something.
+struct Rouse(Weak<Connection>);
+
+/// What has all that wait on a connection look again.
+pub(crate) fn rouser(connection: &Arc<Connection>) -> Waker {
+    Arc::new(Rouse(Arc::downgrade(connection))).into()
+}
+
+impl Wake for Rouse {
+    fn wake(self: Arc<Self>) {
+        if let Some(connection) = self.0.upgrade()
+            && let Ok(mut state) = connection.lock()
+        {
+            state.rouse_all();
+            drop(connection.wake_tasks(state));
+        }
+    }
+}
+
+impl Connection {
+    /// As [`Self::arm`], for one conversation. What the socket has no room for now is sent by a thread: the descriptor does not
+    /// tell of room.
+    pub(crate) fn arm_for(self: &Arc<Self>, conversation: u64) -> Result<(Guard<'_>, Result<()>)> {
+        let mut state = self.lock()?;
+        if state.watch.is_some() && state.is_blocked() {
+            drop(state);
+            flush_beside(self);
+            state = self.lock()?;
+        }
+        Ok(self.arm(state, Some(conversation)))
+    }
+}
+
+/// The descriptor does not tell when a socket has room: one thread waits for that, for all.
+pub(crate) fn flush_beside(connection: &Arc<Connection>) {
+    let ends = |connection: &Connection| {
+        if let Ok(mut state) = connection.lock() {
+            state.tasks.is_flushing = false;
+            state.nudge();
+        }
+    };
+    let begun = connection
+        .lock()
+        .map(|mut state| std::mem::replace(&mut state.tasks.is_flushing, true));
+    if begun != Ok(false) {
+        return;
+    }
+    let there = Arc::clone(connection);
+    let flush = move || {
+        // Why it failed is told by every answer.
+        let _ = there.flush();
+        ends(&there);
+    };
+    if beside(flush, drop).is_err() {
+        ends(connection);
     }
 }
 

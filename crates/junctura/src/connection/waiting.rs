@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Carrier, Inbox, Incoming, Interest, Received, Watch, wait};
+use junctura_transport::{Alarm, Carrier, Inbox, Incoming, Interest, Received, Watch};
 
 use super::{Connection, Guard, Reader};
 use crate::connection::state::{Sleeper, State};
@@ -31,17 +31,17 @@ pub(crate) struct Wait<'a> {
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Wait<'static> {
-    /// For room for what is to go.
-    const ROOM: Self = Self {
-        requests: &[],
-        for_slots: false,
-        for_room: true,
-        deadline: None,
-    };
-}
-
 impl<'a> Wait<'a> {
+    /// For room for what is to go.
+    fn room_until(deadline: Option<Instant>) -> Self {
+        Self {
+            requests: &[],
+            for_slots: false,
+            for_room: true,
+            deadline,
+        }
+    }
+
     /// For letters of this conversation, as long as it takes.
     pub(crate) fn letters(request: &'a u64) -> Self {
         Self::letters_until(std::slice::from_ref(request), None)
@@ -61,6 +61,18 @@ impl<'a> Wait<'a> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
+
+/// Where a waker panics, another thread goes on reading.
+struct OthersRead<'c>(&'c Connection);
+
+impl Drop for OthersRead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.relock().hand_on();
+        }
+    }
+}
+
 impl Connection {
     /// Waits until `take` finds what it looks for; `None`: the time is over. What is to go goes first.
     ///
@@ -91,7 +103,7 @@ impl Connection {
             if let Err(error) = state.stay_in_process().and_then(|()| state.alive()) {
                 break Err(error);
             }
-            let (next, sent) = self.push(state);
+            let (next, sent) = self.push(state, what.deadline);
             state = next;
             if let Err(error) = sent {
                 break Err(error);
@@ -111,7 +123,7 @@ impl Connection {
             let (next, done) = if state.led {
                 self.sleep(state, what)
             } else {
-                self.read(state, Interest::READ, what.deadline)
+                self.read(state, Interest::READ, what)
             };
             state = next;
             if let Err(error) = done {
@@ -122,23 +134,22 @@ impl Connection {
         (state, taken)
     }
 
-    /// Sends everything that is to go; waits, and reads, while the socket is full.
-    pub(crate) fn push<'a>(&'a self, mut state: Guard<'a>) -> (Guard<'a>, Result<()>) {
+    /// Sends everything that is to go; waits, and reads, while the socket is full. False: not all has gone by the deadline.
+    pub(crate) fn push<'a>(&'a self, mut state: Guard<'a>, deadline: Option<Instant>) -> (Guard<'a>, Result<bool>) {
+        let what = Wait::room_until(deadline);
         loop {
             match state.send() {
-                Ok(true) => return (state, Ok(())),
-                Ok(false) => {}
-                Err(error) => return (state, Err(error)),
+                Ok(false) if !what.is_over() => {}
+                sent => return (state, sent),
             }
             let (next, done) = if state.led && state.waits_for_socket() {
                 drop(state);
-                let room = wait(self.socket.as_fd(), Interest::WRITE).map(|_| ());
-                let room = room.or_else(|error| self.interrupted(error));
+                let room = self.wait_for_socket(deadline);
                 (self.relock(), room)
             } else if state.led {
-                self.sleep(state, Wait::ROOM)
+                self.sleep(state, what)
             } else {
-                self.read(state, Interest::BOTH, None)
+                self.read(state, Interest::BOTH, what)
             };
             state = next;
             if let Err(error) = done {
@@ -147,11 +158,20 @@ impl Connection {
         }
     }
 
+    /// Waits for room in the socket, beside the thread that reads it.
+    fn wait_for_socket(&self, deadline: Option<Instant>) -> Result<()> {
+        match Alarm::new()?.wait(self.socket.as_fd(), Interest::WRITE, self.round(deadline)) {
+            Ok(ready) if !ready.is_none() => Ok(()),
+            Err(error) if error.code() != Code::Interrupted => Err(error),
+            Ok(_) | Err(_) => self.ask_hook(),
+        }
+    }
+
     /// Sends what can go at once, if it is time to.
     pub(crate) fn push_when_due(&self, mut state: Guard<'_>) -> Result<()> {
         if state.unsent() >= BATCH_BYTES {
-            let (_state, sent) = self.push(state);
-            return sent;
+            let (_state, sent) = self.push(state, None);
+            return sent.map(drop);
         }
         // The first of a batch, and then every eighth, looks at the clock: that costs as much as a small copy.
         if state.gathered.is_multiple_of(8) && state.sent_at.elapsed() >= BATCH_AGE {
@@ -197,7 +217,7 @@ impl Connection {
         if let Err(error) = state.stay_in_process() {
             return (state, Err(error));
         }
-        state.led = true;
+        state.lead(&Wait::letters_until(&[], None));
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { incoming, inbox, .. } = &mut *reader;
@@ -248,27 +268,25 @@ impl Connection {
     }
 
     /// Waits for the socket as the connection's reader and sorts what comes.
-    fn read<'a>(
-        &'a self,
-        mut state: Guard<'a>,
-        interest: Interest,
-        deadline: Option<Instant>,
-    ) -> (Guard<'a>, Result<()>) {
-        state.led = true;
+    fn read<'a>(&'a self, mut state: Guard<'a>, interest: Interest, what: Wait<'_>) -> (Guard<'a>, Result<()>) {
+        state.lead(&what);
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Reader { incoming, inbox, alarm } = &mut *reader;
-        let came = match incoming.wait(inbox, interest, alarm, self.round(deadline)) {
+        let came = match incoming.wait(inbox, interest, alarm, self.round(what.deadline)) {
             Ok(ready) if ready.readable => incoming.receive(inbox),
             Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
-            // The time of the round is over, or a signal came: the hook is asked, once, without the lock.
+            // The time of the round is over, or a signal came: the hook is asked, once, by a thread that does not read any more. The hook
+            // may use the connection.
             Ok(_) | Err(_) => {
-                let asked = self.ask_hook();
+                drop(reader);
                 let mut state = self.relock();
                 state.led = false;
                 state.nudge();
-                return (state, asked);
+                drop(state);
+                let asked = self.ask_hook();
+                return (self.relock(), asked);
             }
         };
         let (state, sorted) = self.sort_out(came, inbox);
@@ -312,6 +330,7 @@ impl Connection {
         }
         let woken = std::mem::take(&mut state.mail.woken);
         drop(state);
+        let _others = OthersRead(self);
         // In a forked child they are its parent's.
         if !self.is_inherited() {
             woken.into_iter().for_each(Waker::wake);
@@ -346,21 +365,12 @@ impl Connection {
     }
 
     /// Until when to wait in one piece.
-    fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
         if self.hook.is_none() {
             return deadline;
         }
         let round = Instant::now() + HOOK_ROUND;
         Some(deadline.map_or(round, |deadline| deadline.min(round)))
-    }
-
-    /// A signal came while waiting: the hook says whether to go on.
-    fn interrupted(&self, error: Error) -> Result<()> {
-        if error.code() == Code::Interrupted {
-            self.ask_hook()
-        } else {
-            Err(error)
-        }
     }
 
     pub(crate) fn ask_hook(&self) -> Result<()> {

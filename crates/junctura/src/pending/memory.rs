@@ -6,6 +6,7 @@ use std::time::Instant;
 use junctura_memory::classes::slot_bytes;
 use junctura_model::{Code, Result};
 
+use crate::awaiting::{Awaiting, What};
 use crate::connection::in_flight::{Letter, Mailbox};
 use crate::connection::state::{StandingLease, State, Stop};
 use crate::connection::{Connection, Wait};
@@ -16,6 +17,8 @@ pub(super) struct MemoryRequest {
     bytes: usize,
     staged: bool,
     lease: Option<RequestedLease>,
+    /// How often slots had come free when none was there.
+    frees: u64,
 }
 
 struct RequestedLease {
@@ -30,7 +33,15 @@ impl MemoryRequest {
             bytes,
             staged,
             lease: None,
+            frees: 0,
         }
+    }
+
+    /// A slot, or what is said of the lease. Before the lease was asked for, there may be one.
+    pub(super) fn awaiting(&self, connection: &Arc<Connection>) -> Awaiting {
+        self.lease_number().map_or_else(Awaiting::ready, |number| {
+            Awaiting(What::Memory(Arc::clone(connection), number, self.frees))
+        })
     }
 
     /// The conversation about a segment, if one was asked for.
@@ -84,6 +95,7 @@ impl MemoryRequest {
         state.stay_in_process()?;
         loop {
             state.alive()?;
+            self.frees = state.frees();
             if let Some(taken) = state.segments.take(self.bytes as u64) {
                 self.leave_behind(state);
                 return taken.map(|(segment, slot)| Some(Allocation::of_slot(connection, segment, slot)));

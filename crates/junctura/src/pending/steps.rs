@@ -28,6 +28,8 @@ pub(crate) enum Ask {
     Take,
     /// The same, without work: the request came to it just now.
     TakeQuickly,
+    /// The same; what takes long is done by a thread.
+    Glance,
 }
 
 impl Ask {
@@ -36,7 +38,13 @@ impl Ask {
         match self {
             Self::Wait(deadline) => Self::Wait(deadline),
             Self::Take | Self::TakeQuickly => Self::TakeQuickly,
+            Self::Glance => Self::Glance,
         }
+    }
+
+    /// Whether what takes long is for a thread, since the caller blocks until a deadline at most.
+    pub(super) fn is_bounded(self) -> bool {
+        matches!(self, Self::Wait(Some(_)) | Self::Glance)
     }
 }
 
@@ -100,10 +108,6 @@ where
 pub(super) struct Work<T> {
     pub(super) run: Box<dyn FnOnce() -> Result<T> + Send>,
     /// What becomes of an answer that a thread has made and nothing waits for any more.
-    #[cfg_attr(
-        not(feature = "async"),
-        allow(dead_code, reason = "threads make answers for tasks alone")
-    )]
     pub(super) undo: fn(T),
 }
 
@@ -111,6 +115,8 @@ pub(super) struct Work<T> {
 pub(crate) trait Watched<T>: Send {
     /// The answer, if it is there.
     fn get(&mut self, ask: Ask) -> Result<Option<T>>;
+    /// The conversation in which it comes.
+    fn number(&self) -> u64;
     fn awaiting(&self) -> Awaiting;
 }
 

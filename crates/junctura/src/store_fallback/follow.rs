@@ -311,11 +311,6 @@ impl Replay {
         }
         self.question = Question::None;
     }
-
-    /// Whether the pool is about to answer.
-    pub(crate) fn is_asking(&self) -> bool {
-        matches!(self.question, Question::Asked { .. })
-    }
 }
 
 /// Whether a reader that goes on from a cursor has not had a row that is no newer than its first phase.

@@ -299,8 +299,7 @@ impl Drop for Allocation {
         drop(slot);
         if let Ok(mut state) = self.connection.lock() {
             state.free_slot(id);
-            state.wake_concerned();
-            state.nudge();
+            state.rouse_for_slots();
             drop(self.connection.wake_tasks(state));
         }
     }

@@ -16,14 +16,16 @@ use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
 use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::{Connection, end_by};
-use crate::pending::Pending;
+use crate::connection::in_flight::{Letter, Talk};
+use crate::connection::state::Stop;
+use crate::connection::{Connection, end_by, unexpected};
+use crate::pending::{Pending, Said, Watched};
 use crate::pool::Pool;
 use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::offer::{Content, OfferOptions, PreparedOffer, Terms};
 use crate::verbs::pipeline::Pipeline;
-use progress::BundleProgress;
+pub(crate) use progress::BundleProgress;
 
 /// How a bundle with a path is opened, where it is not the default. What one opener leaves out another may say; what two say
 /// must be the same.
@@ -271,11 +273,20 @@ fn asked<'p, 'a, V: IntoGiven<'a>>(
 }
 
 fn begin_open(connection: &Arc<Connection>, path: Option<String>, asked: body::Bundle<'_>) -> Result<Pending<Bundle>> {
-    connection.begin_stream(&Request::Bundle(asked), |connection, stream, _| Bundle {
-        connection: Arc::clone(connection),
-        number: stream.number(),
-        progress: Arc::new(BundleProgress::new(connection, path, stream)),
-    })
+    let request = Request::Bundle(asked);
+    connection.pend(
+        Talk::Stream,
+        &request,
+        Stop::End,
+        |connection, number, said| match said {
+            Said::Letter(Letter::Began(_)) => Ok(Bundle {
+                connection: Arc::clone(connection),
+                number,
+                progress: Arc::new(BundleProgress::new(connection, path, number)),
+            }),
+            _ => Err(unexpected("no beginning")),
+        },
+    )
 }
 
 impl Bundle {
@@ -478,7 +489,7 @@ impl Bundle {
     /// What came of it, if it is visible; does not wait.
     ///
     /// # Errors
-    /// `Closed` where it was aborted.
+    /// `Closed` where it was aborted, or left by this handle.
     pub fn completed(&self) -> Result<Option<Completed>> {
         self.progress.completed()
     }
@@ -557,7 +568,7 @@ impl Bundle {
 
 impl Awaited for Bundle {
     fn awaiting(&self) -> Awaiting {
-        self.progress.awaiting()
+        Watched::awaiting(&self.progress)
     }
 }
 

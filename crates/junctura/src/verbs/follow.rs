@@ -471,8 +471,9 @@ impl Follow {
     /// The next item; waits for it. `None`: the follow has ended.
     ///
     /// # Errors
-    /// `Disconnected`; `Corrupt` for an object whose payload was changed (mode `checked`): the follow goes on after it;
-    /// `LimitExceeded` when more waits for this reader than the server keeps for one: it has ended then.
+    /// `Disconnected`; `LimitExceeded` when more waits for this reader than the server keeps for one. The follow has ended after an
+    /// error, and gives `None`, unless the error is of the wait (`Interrupted`, `Timeout`) or of one object that cannot be read:
+    /// `Corrupt` where its payload was changed (mode `checked`), or what a disk or the store behind the pool has refused.
     pub fn next_item(&mut self) -> Result<Option<Item>> {
         self.next_until(None)
     }
@@ -490,6 +491,9 @@ impl Follow {
     /// # Errors
     /// As [`Follow::next_item`].
     pub fn try_next(&mut self) -> Result<Option<Item>> {
+        if self.stream.has_failed() {
+            return Ok(None);
+        }
         #[cfg(feature = "async")]
         match self.left_by_task(Some(Instant::now())) {
             Err(error) if error.code() == Code::Timeout => return Ok(None),
@@ -577,6 +581,12 @@ impl Follow {
         self.stream.begin_stop()
     }
 
+    /// Nothing comes after an error of a task's wait.
+    #[cfg(feature = "async")]
+    pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        self.stream.fuse(outcome)
+    }
+
     #[cfg(feature = "async")]
     pub(crate) fn connection(&self) -> &Arc<Connection> {
         &self.origin.connection
@@ -594,6 +604,9 @@ impl Follow {
     }
 
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
+        if self.stream.has_failed() {
+            return Ok(None);
+        }
         #[cfg(feature = "async")]
         if let Some(item) = self.left_by_task(deadline)? {
             return Ok(Some(item));
@@ -654,16 +667,22 @@ impl Follow {
                 self.live = true;
                 Item::Live
             }
-            Letter::Gap(body) => Item::Gap(Gap::read(&self.origin.connection, &body)?),
+            Letter::Gap(body) => {
+                let gap = Gap::read(&self.origin.connection, &body);
+                Item::Gap(self.stream.fuse(gap)?)
+            }
             Letter::Ended(error) if error.code() == Code::Closed => return Ok(None),
-            Letter::Ended(error) | Letter::Failed(error) => return Err(error),
-            _ => return Err(unexpected("in a follow")),
+            Letter::Ended(error) | Letter::Failed(error) => return self.stream.fuse(Err(error)),
+            _ => return self.stream.fuse(Err(unexpected("in a follow"))),
         }))
     }
 }
 
 impl Awaited for Follow {
     fn awaiting(&self) -> Awaiting {
+        if self.stream.has_failed() {
+            return Awaiting::ready();
+        }
         match self.is_due() {
             Some(true) => Awaiting::ready(),
             Some(false) => self.stream.awaiting(),

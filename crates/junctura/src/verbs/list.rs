@@ -258,16 +258,13 @@ impl Pages {
     /// ```
     ///
     /// # Errors
-    /// As [`Pool::list_with`]; `Disconnected`. There is no more after an error.
+    /// As [`Pool::list_with`]; `Disconnected`. There is no more after an error, unless that is `Interrupted`.
     pub fn next_page(&mut self) -> Result<Option<Vec<Entry>>> {
         if self.stream.is_over() {
             return Ok(None);
         }
         let page = self.page();
-        if page.is_err() {
-            let _ = self.stream.stop();
-        }
-        page.map(Some)
+        self.stream.fuse(page.map(Some))
     }
 
     /// All pages; waits for them.
@@ -304,6 +301,12 @@ impl Pages {
         if self.stream.is_over() {
             return Ok(None);
         }
+        let page = self.taken();
+        self.stream.fuse(page)
+    }
+
+    #[cfg(feature = "async")]
+    fn taken(&mut self) -> Result<Option<Vec<Entry>>> {
         if !self.asked {
             self.ask()?;
             // What is not sent now goes with the next look.
@@ -313,6 +316,12 @@ impl Pages {
             None => Ok(None),
             letter => self.read(letter).map(Some),
         }
+    }
+
+    /// Nothing comes after an error of a task's wait.
+    #[cfg(feature = "async")]
+    pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        self.stream.fuse(outcome)
     }
 
     /// Whether all pages were given.

@@ -263,6 +263,7 @@ impl Pipeline {
     /// # Errors
     /// The first failure that nobody was told of.
     pub fn poll(&mut self) -> Result<()> {
+        self.note_acks();
         let (mut state, looked) = self.connection.glance(self.connection.lock()?);
         if let Some(mailbox) = state.mail.get(self.number) {
             mailbox.take_acks(&mut self.batch);
@@ -278,6 +279,7 @@ impl Pipeline {
     /// # Errors
     /// The first failure that nobody was told of.
     pub fn wait_until(&mut self, most: usize) -> Result<()> {
+        self.note_acks();
         while self.outstanding > most {
             let state = self.connection.lock()?;
             let (state, waited) = await_acks(&self.connection, state, self.number, &mut self.batch);
@@ -320,6 +322,7 @@ impl Pipeline {
     /// Takes the acknowledgements that have been read; reads nothing itself.
     #[cfg(feature = "async")]
     pub(crate) fn take_acks(&mut self) -> Result<()> {
+        self.note_acks();
         let mut state = self.connection.lock()?;
         let mailbox = state.mail.get(self.number);
         if !mailbox.is_some_and(|mailbox| mailbox.take_acks(&mut self.batch)) && self.outstanding > 0 {
@@ -388,9 +391,10 @@ impl Pipeline {
         self.failure.take().map_or(Ok(()), Err)
     }
 
+    /// Where the function that is called for one panics, the others stay for the next call.
     fn note_acks(&mut self) {
         let incarnation = self.connection.greeting.incarnation;
-        for ack in self.batch.drain(..) {
+        while let Some(ack) = self.batch.pop_front() {
             let outcome = ack.map(|sequence| Version { incarnation, sequence });
             let number = self.acknowledged;
             self.acknowledged += 1;

@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
-use crate::verbs::demand::{Through, begin_demand, demand};
+use crate::verbs::demand::{DemandOptions, Through, begin_demand, demand};
 use crate::verbs::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 
 /// Which versions of a key a requirement is owed.
@@ -70,7 +70,7 @@ pub struct Archived {
 /// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
 ///
 /// ```
-/// # use junctura::{FollowOptions, Item, Pool, WithdrawOptions};
+/// # use junctura::{DemandOptions, FollowOptions, Item, Pool, WithdrawOptions};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut requirement = pool.require("name=a/b/c")?;
@@ -78,7 +78,7 @@ pub struct Archived {
 /// for name in ["a", "b", "c"] {
 ///     pool.offer([("name", name)], b"")?;
 /// }
-/// drop(requirement.demand("name=a", None)?); // received and released
+/// drop(requirement.demand("name=a", DemandOptions::default())?); // received and released
 ///
 /// // What was taken away by force is told.
 /// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
@@ -110,12 +110,12 @@ impl Pool {
     /// this requirement and released.
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{DemandOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let requirement = pool.require("space=demo")?;
     /// pool.offer([("space", "demo"), ("name", "first")], b"bytes")?;
-    /// let object = requirement.demand("name=first", None)?;
+    /// let object = requirement.demand("name=first", DemandOptions::default())?;
     /// assert_eq!(&object[..], b"bytes");
     /// # Ok(())
     /// # }
@@ -269,7 +269,7 @@ impl Requirement {
     /// those who subscribe are told. Gives how many it was still owed of them. Release them afterwards.
     ///
     /// ```
-    /// # use junctura::{Archived, EventKind, Pool, RequireOptions};
+    /// # use junctura::{Archived, DemandOptions, EventKind, Pool, RequireOptions};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
@@ -277,7 +277,7 @@ impl Requirement {
     /// let mut events = pool.subscribe("", &[EventKind::Archived, EventKind::Unarchived])?;
     /// pool.offer([("name", "a")], b"payload")?;
     ///
-    /// let object = requirement.demand("name=a", None)?;
+    /// let object = requirement.demand("name=a", DemandOptions::default())?;
     /// let sequence = object.version().sequence;
     /// requirement.not_archived(&[sequence], "the disk is full")?; // it is tried again
     /// requirement.archived(&[Archived { sequence, location: "file:///archive/a".to_owned() }])?;
@@ -341,13 +341,14 @@ impl Requirement {
         self.begin_follow(options)?.wait()
     }
 
-    /// Receives one object through this requirement, as [`Pool::demand`].
+    /// Receives one object through this requirement, as [`Pool::demand_with`].
     ///
     /// # Errors
-    /// Also `Unsupported` through a group: which member gets which object is the group's choice.
-    pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
-        let through = Through::Number(self.stream.number());
-        demand(&self.connection, &target.into(), timeout, &through)
+    /// Also `Unsupported` through a group: which member gets which object is the group's choice; `InvalidArgument` for options that
+    /// name a requirement, or ask for what is staged.
+    pub fn demand<'a>(&self, target: impl Into<Target<'a>>, options: DemandOptions<'_>) -> Result<Object> {
+        let through = self.through(&options)?;
+        demand(&self.connection, &target.into(), options.timeout, &through)
     }
 
     /// As [`Requirement::follow_with`], without waiting.
@@ -370,21 +371,29 @@ impl Requirement {
     pub fn begin_demand<'a>(
         &self,
         target: impl Into<Target<'a>>,
-        timeout: Option<Duration>,
+        options: DemandOptions<'_>,
     ) -> Result<Pending<Object>> {
-        let through = Through::Number(self.stream.number());
-        begin_demand(&self.connection, &target.into(), timeout, &through)
+        let through = self.through(&options)?;
+        begin_demand(&self.connection, &target.into(), options.timeout, &through)
+    }
+
+    fn through(&self, options: &DemandOptions<'_>) -> Result<Through<'static>> {
+        if options.requirement.is_some() || options.incomplete {
+            let cause = "through this requirement: not through another one, and nothing that is staged";
+            return Err(Error::new(Code::InvalidArgument, "demand", cause));
+        }
+        Ok(Through::Number(self.stream.number()))
     }
 
     /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted.
     ///
     /// ```
-    /// # use junctura::{FollowOptions, Pool};
+    /// # use junctura::{DemandOptions, FollowOptions, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let mut requirement = pool.require("")?;
     /// pool.offer([("name", "a")], b"payload")?;
-    /// drop(requirement.begin_demand("name=a", None)?.wait()?);
+    /// drop(requirement.begin_demand("name=a", DemandOptions::default())?.wait()?);
     /// drop(requirement.begin_follow(FollowOptions::default())?.wait()?);
     /// requirement.begin_stop()?.wait()?;
     /// # Ok(())
@@ -402,15 +411,13 @@ impl Requirement {
     /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
     ///
     /// # Errors
-    /// `Closed` where somebody retracted it.
+    /// `Closed` where somebody retracted it; `Disconnected`. Nothing comes after an error.
     pub fn try_gap(&mut self) -> Result<Option<Gap>> {
         if self.stream.is_over() {
             return Ok(None);
         }
-        match self.stream.try_next()? {
-            Some(letter) => self.gap(letter).map(Some),
-            None => Ok(None),
-        }
+        let letter = self.stream.try_next();
+        self.come(letter)
     }
 
     /// As [`Requirement::try_gap`], of what has been read.
@@ -419,10 +426,14 @@ impl Requirement {
         if self.stream.is_over() {
             return Err(Error::new(Code::Closed, self.selector(), "the requirement has ended"));
         }
-        match self.stream.take()? {
-            Some(letter) => self.gap(letter).map(Some),
-            None => Ok(None),
-        }
+        let letter = self.stream.take();
+        self.come(letter)
+    }
+
+    /// What has come. Nothing comes after an error.
+    fn come(&mut self, letter: Result<Option<Letter>>) -> Result<Option<Gap>> {
+        let gap = letter.and_then(|letter| letter.map(|letter| self.gap(letter)).transpose());
+        self.stream.fuse(gap)
     }
 
     #[cfg(feature = "async")]

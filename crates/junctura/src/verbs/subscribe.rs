@@ -239,7 +239,8 @@ impl Subscription {
     /// The next event; waits for it. `None`: the subscription has ended.
     ///
     /// # Errors
-    /// `LimitExceeded` when events came faster than they were read, and some were lost: it has ended then.
+    /// `LimitExceeded` when events came faster than they were read, and some were lost; `Disconnected`. It has ended after an error,
+    /// unless that is `Interrupted`.
     pub fn next_event(&mut self) -> Result<Option<PoolEvent>> {
         self.next_until(None)
     }
@@ -260,19 +261,21 @@ impl Subscription {
         if self.stream.is_over() {
             return Ok(None);
         }
-        match self.stream.try_next()? {
-            Some(letter) => self.event(letter),
-            None => Ok(None),
-        }
+        let letter = self.stream.try_next();
+        self.come(letter)
     }
 
     /// The next event, if it has been read: as [`Pending::take`]. `None`: none has, or the subscription has ended
     /// ([`Subscription::is_over`]).
     pub(crate) fn take_next(&mut self) -> Result<Option<PoolEvent>> {
-        match self.stream.take()? {
-            Some(letter) => self.event(letter),
-            None => Ok(None),
-        }
+        let letter = self.stream.take();
+        self.come(letter)
+    }
+
+    /// Nothing comes after an error of a task's wait.
+    #[cfg(feature = "async")]
+    pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        self.stream.fuse(outcome)
     }
 
     /// Whether it has ended.
@@ -312,10 +315,16 @@ impl Subscription {
         if self.stream.is_over() {
             return Ok(None);
         }
-        match self.stream.next(deadline)? {
-            Some(letter) => self.event(letter),
-            None => Err(Error::new(Code::Timeout, "subscription", "nothing happened in time")),
-        }
+        let too_late = || Error::new(Code::Timeout, "subscription", "nothing happened in time");
+        let letter = self.stream.next(deadline);
+        let letter = letter.and_then(|letter| letter.ok_or_else(too_late));
+        self.come(letter.map(Some))
+    }
+
+    /// What has come. Nothing comes after an error.
+    fn come(&mut self, letter: Result<Option<Letter>>) -> Result<Option<PoolEvent>> {
+        let event = letter.and_then(|letter| letter.map_or(Ok(None), |letter| self.event(letter)));
+        self.stream.fuse(event)
     }
 
     fn event(&self, letter: Letter) -> Result<Option<PoolEvent>> {

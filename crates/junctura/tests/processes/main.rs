@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
 mod aio;
+mod bounded;
 mod crash;
 mod fork;
 mod memory;

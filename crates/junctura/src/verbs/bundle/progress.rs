@@ -1,6 +1,9 @@
-//! How far a bundle is: its handle has this, and so do the requests that wait for it.
+//! How far a bundle is: its handle has this, and so do the requests that wait for it, in whatever threads.
+//!
+//! What the server sends stays in the connection's mailbox until a thread takes it, and is noted under the connection's lock. So
+//! every thread that waits finds either the letter or what was noted of it. No wait holds the lock of what was noted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -8,37 +11,47 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result};
 
 use super::Completed;
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::in_flight::Letter;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use crate::awaiting::{Awaiting, What};
+use crate::connection::in_flight::{Letter, Mailbox};
+use crate::connection::state::State;
+use crate::connection::{Connection, Wait, unexpected};
 use crate::pending::{Ask, Pending, Watched};
 
 /// What the server has said of a bundle.
-pub(super) struct BundleProgress {
+pub(crate) struct BundleProgress {
     connection: Arc<Connection>,
+    number: u64,
     path: Option<String>,
-    heard: Mutex<Heard>,
+    /// Locked for moments, and only within the connection's lock: so no forked child finds it locked.
+    noted: Mutex<Noted>,
 }
 
-struct Heard {
-    stream: Stream,
+#[derive(Default)]
+struct Noted {
     /// The versions of a bundle that is becoming visible.
     versions: HashMap<u64, Version>,
     outcome: Option<Result<Completed>>,
+    /// Nothing more comes: the server, or this program, has ended the conversation.
+    is_over: bool,
 }
 
 impl BundleProgress {
-    pub(super) fn new(connection: &Arc<Connection>, path: Option<String>, stream: Stream) -> Self {
+    pub(super) fn new(connection: &Arc<Connection>, path: Option<String>, number: u64) -> Self {
         Self {
             connection: Arc::clone(connection),
+            number,
             path,
-            heard: Mutex::new(Heard {
-                stream,
-                versions: HashMap::new(),
-                outcome: None,
-            }),
+            noted: Mutex::default(),
         }
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// The number by which the server knows it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) fn path(&self) -> Option<&str> {
@@ -49,40 +62,57 @@ impl BundleProgress {
         format!("bundle {}", self.path.as_deref().unwrap_or("without a path"))
     }
 
-    /// Reads what has come.
+    /// Reads what has come, without waiting.
     pub(super) fn completed(&self) -> Result<Option<Completed>> {
-        let mut heard = self.lock();
-        while heard.outcome.is_none() && !heard.stream.is_over() {
-            match heard.stream.try_next()? {
-                Some(letter) => self.take(&mut heard, letter)?,
-                None => break,
-            }
+        if let Some(completed) = self.wait(Some(Instant::now()))? {
+            return Ok(Some(completed));
         }
-        heard.outcome.clone().transpose()
+        let (mut state, armed) = self.connection.arm_for(self.number)?;
+        // What another thread has read in between was calmed, too.
+        let settled = self.settled(&mut state);
+        drop(state);
+        armed.and(settled.transpose())
     }
 
     /// Blocks; `None`: the time is over.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Result<Option<Completed>> {
-        self.until(|stream| stream.next(deadline))
+        let what = Wait::letters_until(std::slice::from_ref(&self.number), deadline);
+        let settled = self
+            .connection
+            .wait(self.connection.lock()?, what, |state| self.settled(state))?;
+        settled.transpose()
     }
 
     /// What came of it, if that has been read.
     pub(super) fn take_completed(&self) -> Result<Option<Completed>> {
-        self.until(Stream::take)
+        let mut state = self.connection.lock()?;
+        let settled = self.settled(&mut state);
+        if settled.is_none() {
+            state.stay_in_process()?;
+            state.alive()?;
+        }
+        settled.transpose()
     }
 
-    fn until(&self, mut next: impl FnMut(&mut Stream) -> Result<Option<Letter>>) -> Result<Option<Completed>> {
-        let mut heard = self.lock();
-        while heard.outcome.is_none() {
-            if heard.stream.is_over() {
-                return Err(Error::new(Code::Closed, self.subject(), "this handle has left it"));
-            }
-            match next(&mut heard.stream)? {
-                Some(letter) => self.take(&mut heard, letter)?,
-                None => break,
+    /// What came of it, or why nothing comes any more. Notes what has been read.
+    fn settled(&self, state: &mut State) -> Option<Result<Completed>> {
+        let mut noted = self.noted(state);
+        while noted.outcome.is_none()
+            && let Some(letter) = state.mail.get(self.number).and_then(Mailbox::take)
+        {
+            self.note(&mut noted, letter);
+            if noted.is_over {
+                state.mail.close(self.number);
             }
         }
-        heard.outcome.clone().transpose()
+        let left = || Error::new(Code::Closed, self.subject(), "this handle has left it");
+        noted.outcome.clone().or_else(|| noted.is_over.then(|| Err(left())))
+    }
+
+    /// Whether a wait for it is over.
+    pub(crate) fn is_due(&self, state: &State) -> bool {
+        let noted = self.noted(state);
+        noted.outcome.is_some() || noted.is_over || state.mail.is_due(self.number)
     }
 
     /// What became visible, after the answer to its seal.
@@ -95,19 +125,33 @@ impl BundleProgress {
         }))
     }
 
-    /// Notes that this program has aborted it: nothing more comes.
+    /// Notes that this program has aborted it: nothing more comes. Threads that wait for it find that.
     pub(super) fn aborted(&self) {
-        let mut heard = self.lock();
-        let cause = "this program gave it up";
-        heard.outcome = Some(Err(Error::new(Code::Closed, self.subject(), cause)));
-        heard.stream.was_ended();
+        let error = Error::new(Code::Closed, self.subject(), "this program gave it up");
+        let Ok(state) = self.connection.lock() else { return };
+        let mut noted = self.noted(&state);
+        noted.outcome = Some(Err(error));
+        let was_over = std::mem::replace(&mut noted.is_over, true);
+        drop(noted);
+        drop(state);
+        if !was_over {
+            self.connection.finished(self.number);
+        }
     }
 
     pub(super) fn begin_leave(&self) -> Result<Pending<()>> {
-        self.lock().stream.begin_stop()
+        let state = self.connection.lock()?;
+        let was_over = std::mem::replace(&mut self.noted(&state).is_over, true);
+        drop(state);
+        let begun = if was_over {
+            None
+        } else {
+            self.connection.begin_stop(self.number, VecDeque::new())?
+        };
+        Ok(begun.unwrap_or_else(|| Pending::known(&self.connection, Ok(()))))
     }
 
-    fn take(&self, heard: &mut Heard, letter: Letter) -> Result<()> {
+    fn note(&self, noted: &mut Noted, letter: Letter) {
         match letter {
             Letter::Completed {
                 first,
@@ -116,37 +160,25 @@ impl BundleProgress {
                 versions,
             } => {
                 let version = |(request, sequence)| (request, self.connection.version(sequence));
-                heard.versions.extend(versions.into_iter().map(version));
+                noted.versions.extend(versions.into_iter().map(version));
                 if !more {
-                    heard.outcome = Some(Ok(Completed {
+                    noted.outcome = Some(Ok(Completed {
                         first: (first > 0).then(|| self.connection.version(first)),
                         objects,
-                        versions: std::mem::take(&mut heard.versions),
+                        versions: std::mem::take(&mut noted.versions),
                     }));
                 }
-                Ok(())
             }
             Letter::Ended(error) | Letter::Failed(error) => {
-                heard.outcome = Some(Err(error));
-                Ok(())
+                noted.outcome = Some(Err(error));
+                noted.is_over = true;
             }
-            _ => Err(unexpected("for a bundle")),
+            _ => noted.outcome = Some(Err(unexpected("for a bundle"))),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Awaited for BundleProgress {
-    fn awaiting(&self) -> Awaiting {
-        let heard = self.lock();
-        if heard.outcome.is_some() {
-            Awaiting::ready()
-        } else {
-            heard.stream.awaiting()
-        }
+    fn noted(&self, _locked: &State) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,11 +186,15 @@ impl Watched<Completed> for Arc<BundleProgress> {
     fn get(&mut self, ask: Ask) -> Result<Option<Completed>> {
         match ask {
             Ask::Wait(deadline) => self.wait(deadline),
-            Ask::Take | Ask::TakeQuickly => self.take_completed(),
+            Ask::Take | Ask::TakeQuickly | Ask::Glance => self.take_completed(),
         }
     }
 
+    fn number(&self) -> u64 {
+        self.number
+    }
+
     fn awaiting(&self) -> Awaiting {
-        Awaited::awaiting(&**self)
+        Awaiting(What::Bundle(Self::clone(self)))
     }
 }

@@ -176,13 +176,13 @@ impl Follow {
                 self.errands.undone = Some(work);
                 return Ok(());
             }
-            State::Failed => return Err(unexpected("an errand that has failed")),
+            State::Failed => return self.stream.fuse(Err(unexpected("an errand that has failed"))),
             State::Done(outcome) => outcome,
         };
         match (outcome, &mut self.replay) {
             (Outcome::Made(made), _) => self.errands.unseen = Some(made),
             (Outcome::Found(found), Some(replay)) => return replay.was_found(found, self.live),
-            (Outcome::Found(_), None) => return Err(unexpected("another follow's errand")),
+            (Outcome::Found(_), None) => return self.stream.fuse(Err(unexpected("another follow's errand"))),
         }
         Ok(())
     }
@@ -216,14 +216,17 @@ impl Follow {
                 Ok(Work::Make(Unmade::new(&self.origin, arrived)))
             }
             (Some(Letter::Gap(body)), Some(replay)) => {
-                let gap = Gap::read(&self.origin.connection, &body)?;
-                Ok(Work::Look(replay.look_for(gap)))
+                let gap = Gap::read(&self.origin.connection, &body);
+                Ok(Work::Look(replay.look_for(self.stream.fuse(gap)?)))
             }
-            _ => Err(unexpected("in a follow")),
+            _ => self.stream.fuse(Err(unexpected("in a follow"))),
         }
     }
 
     fn turn(&mut self) -> Result<Next> {
+        if self.stream.has_failed() {
+            return Ok(Next::Over);
+        }
         if self.errands.out.strong_count() > 0 {
             return Ok(Next::Nothing);
         }
@@ -250,7 +253,8 @@ impl Follow {
             Turn::Nobody if is_over => Next::Over,
             Turn::Nobody => {
                 if self.live {
-                    replay.ask(self.window)?;
+                    let asked = replay.ask(self.window);
+                    self.stream.fuse(asked)?;
                 }
                 Next::Nothing
             }
@@ -342,9 +346,7 @@ impl Follow {
             if self.is_over() {
                 return Ok(None);
             }
-            // A round trip is no wait for what is still to come.
-            let is_asking = self.replay.as_ref().is_some_and(|replay| replay.is_asking());
-            if self.stream.peek(deadline.filter(|_| !is_asking))?.is_none() {
+            if self.stream.peek(deadline)?.is_none() {
                 return Err(super::too_late());
             }
         }

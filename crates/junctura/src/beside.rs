@@ -1,16 +1,21 @@
-//! What has no descriptor to wait for, or takes long, is done by a thread beside the runtime: opening and closing a pool, reading
-//! what was spilled to a disk or is in the store behind the pool, verifying large checksums, waiting for room in a socket. All of it is
-//! rare, or much at a time.
+//! What has no descriptor to wait for, or takes long, is done by a thread of its own where the caller must not block, or only until a
+//! deadline: opening and closing a pool, reading what was spilled to a disk or is in the store behind the pool, verifying large
+//! checksums, waiting for room in a socket. All of it is rare, or much at a time.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
 use junctura_model::{Code, Error, Result};
+
+use crate::awaiting::{Awaiting, What};
+use crate::connection::state::forked;
+use crate::connection::{Connection, rouser};
 
 enum Slot<T> {
     Running(Option<Waker>),
@@ -22,6 +27,7 @@ enum Slot<T> {
 /// What a thread is about to say. Should nobody wait for it any more, it is undone.
 pub(crate) struct Beside<T> {
     slot: Arc<Mutex<Slot<T>>>,
+    is_done: Arc<AtomicBool>,
     undo: fn(T),
 }
 
@@ -29,15 +35,18 @@ pub(crate) struct Beside<T> {
 ///
 /// # Errors
 /// `LimitExceeded` when the system gives no thread.
-pub(super) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
+pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
     let slot = Arc::new(Mutex::new(Slot::Running(None)));
     let told = Arc::clone(&slot);
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done_now = Arc::clone(&is_done);
     let work = move || {
         let done = catch_unwind(AssertUnwindSafe(call));
         let mut slot = told.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *slot, Slot::Left) {
             Slot::Running(waker) => {
                 *slot = Slot::Done(done);
+                done_now.store(true, Ordering::Release);
                 drop(slot);
                 waker.into_iter().for_each(Waker::wake);
             }
@@ -51,12 +60,52 @@ pub(super) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
         .name("junctura beside".to_owned())
         .spawn(work)
         .map_err(|error| Error::new(Code::LimitExceeded, "thread", error.to_string()))?;
-    Ok(Beside { slot, undo })
+    Ok(Beside { slot, is_done, undo })
 }
 
 impl<T> Beside<T> {
+    /// That the thread has made it.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        Awaiting(What::Raised(Arc::clone(&self.is_done)))
+    }
+
+    /// What the thread has made; blocks until the deadline. `None`: not by then, and all that wait on the connection are roused when
+    /// it is.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child, which does not have the thread; what the interrupt hook said.
+    pub(crate) fn wait_on(&mut self, connection: &Arc<Connection>, deadline: Option<Instant>) -> Result<Option<T>> {
+        loop {
+            if connection.is_inherited() {
+                return Err(forked());
+            }
+            if let Some(made) = self.wait(connection.round(deadline)) {
+                return Ok(Some(made));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                self.wake_when_done(rouser(connection));
+                return Ok(None);
+            }
+            connection.ask_hook()?;
+        }
+    }
+
+    /// Wakes this when the thread has made it, in place of what was to be woken before.
+    fn wake_when_done(&self, waker: Waker) {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = match &mut *slot {
+            Slot::Running(woken) => woken.replace(waker),
+            Slot::Done(_) | Slot::Left => Some(waker),
+        };
+        let is_done = matches!(*slot, Slot::Done(_));
+        drop(slot);
+        if is_done {
+            replaced.into_iter().for_each(Waker::wake);
+        }
+    }
+
     /// What the thread has made; blocks until then. `None`: not by the deadline.
-    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
         let waker = Arc::new(WaitingThread(thread::current())).into();
         let mut context = Context::from_waker(&waker);
         loop {
