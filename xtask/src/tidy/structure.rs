@@ -15,9 +15,9 @@ const FULL_FOLDERS: [(&str, usize); 2] = [
     ("python/junctura/products/_map", 18),
 ];
 /// Types whose name is one word, in percent.
-const ONE_WORD_PERCENT: usize = 82;
+const ONE_WORD_PERCENT: usize = 7;
 /// Types whose name another type has, too, in percent.
-const SHARED_PERCENT: usize = 51;
+const SHARED_PERCENT: usize = 2;
 
 pub(super) fn types_are_small(tree: &Tree) -> Vec<String> {
     let largest = Measures::of(tree).largest(usize::MAX);
