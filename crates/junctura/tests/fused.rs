@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use junctura::{FollowOptions, ListOptions, Pool, Result};
 use junctura_pool::server::{Embedded, Server, ServerOptions};
 use junctura_store::{Layout, Store};
 use tempfile::TempDir;
-use tokio_stream::StreamExt as _;
 
 use crate::aio::runtime::block_on;
 use crate::aio::tasks::one_thread;
